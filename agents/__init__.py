@@ -1,0 +1,1 @@
+"""evoke-arena: everything that decides, remembers, judges, is credited and learns."""

@@ -1,0 +1,160 @@
+"""One match in asyncio: agents seated at a referee, with deadlines, every entry handed to the record.
+
+Tournaments, servers and training all play through here. An agent that fails, answers late or never costs
+its own seat a turn, never the match.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agents.base import Agent, Decision
+from games.base import Event, Outcome
+from games.referee import REFEREE_KINDS, Entry, Input, Referee, Turn, tally
+from games.text import neutralise
+
+DEFAULT_DEADLINE_S = 60.0
+Emit = Callable[[Sequence[Entry]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchResult:
+    """How a match ended: the rules' outcome, how each seat ended, and the referee's counts."""
+
+    outcome: Outcome
+    ended: tuple[str, ...]
+    counts: dict[str, int]
+    seat_counts: tuple[dict[str, int], ...]
+    """The same counts for each seat (without turns)."""
+
+
+class _Table:
+    """The agents of one match and what they have been told."""
+
+    def __init__(self, agents: Sequence[Agent]) -> None:
+        self.agents = agents
+        self.broken: dict[int, str] = {}
+        self.counts: list[Counter[str]] = [Counter() for _ in agents]
+        self._pending: list[list[Event]] = [[] for _ in agents]
+
+    def tell(self, entries: Sequence[Entry]) -> None:
+        """Note the events for the seats that may see them; they are delivered before the seat's next turn."""
+        for entry in entries:
+            if isinstance(entry, Event):
+                audience = range(len(self.agents)) if entry.audience is None else entry.audience
+                for seat in audience:
+                    self._pending[seat].append(entry)
+                if entry.kind in REFEREE_KINDS:
+                    tally(self.counts[entry.data["seat"]], entry)
+
+    def deliver(self, seat: int) -> None:
+        """Let `seat` observe what it was told since its last turn. An agent that raises is broken for good."""
+        events, self._pending[seat] = self._pending[seat], []
+        if not events or seat in self.broken:
+            return
+        try:
+            self.agents[seat].observe(events)
+        except Exception as error:
+            self.broken[seat] = _describe(error)
+
+
+async def play(
+    referee: Referee,
+    agents: Sequence[Agent],
+    *,
+    emit: Emit | None = None,
+    deadline_s: float = DEFAULT_DEADLINE_S,
+    past: Sequence[Event] | None = None,
+) -> MatchResult:
+    """Play a match to its end.
+
+    Args:
+        referee: fresh, or rebuilt from a record that was cut short.
+        agents: one for each seat; closed at the end, whatever happens.
+        emit: takes every new entry in order; what it raises ends the match.
+        deadline_s: seconds a seat has for one turn, retries included; instant agents have no clock.
+        past: all events so far, where the match goes on from a record; they are not emitted again.
+    """
+    table = _Table(agents)
+
+    def take(entries: Sequence[Entry]) -> None:
+        if emit is not None:
+            emit(entries)
+        table.tell(entries)
+
+    try:
+        if past is None:
+            take(referee.opening())
+        else:
+            table.tell(past)
+        if all(agent.instant for agent in agents):
+            await _run_instant(referee, table, take)
+        else:
+            await _run_waiting(referee, table, take, deadline_s)
+        for seat in range(len(agents)):
+            table.deliver(seat)
+    finally:
+        for agent in agents:
+            await agent.close()
+    outcome = referee.outcome()
+    assert outcome is not None
+    ended = tuple(referee.ended(seat) for seat in range(len(agents)))
+    return MatchResult(outcome, ended, dict(referee.counts), tuple(dict(counts) for counts in table.counts))
+
+
+async def _run_instant(referee: Referee, table: _Table, take: Emit) -> None:
+    while turns := referee.turns():
+        for seat, turn in turns.items():
+            take(referee.feed(await _ask(table, seat, turn)))
+
+
+async def _run_waiting(referee: Referee, table: _Table, take: Emit, deadline_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    asked: dict[int, tuple[Turn, asyncio.Task[Input]]] = {}
+    deadlines: dict[tuple[int, int], float] = {}
+    try:
+        while turns := referee.turns():
+            for seat, turn in turns.items():
+                if seat not in asked:
+                    end = deadlines.setdefault((seat, turn.ply), loop.time() + deadline_s)
+                    asked[seat] = (turn, loop.create_task(_ask_in_time(table, seat, turn, end)))
+            done, _ = await asyncio.wait(
+                [task for _, task in asked.values()], return_when=asyncio.FIRST_COMPLETED
+            )
+            for seat in [seat for seat, (_, task) in asked.items() if task in done]:
+                take(referee.feed(asked.pop(seat)[1].result()))
+    finally:
+        for _, task in asked.values():
+            task.cancel()
+        await asyncio.gather(*(task for _, task in asked.values()), return_exceptions=True)
+
+
+async def _ask_in_time(table: _Table, seat: int, turn: Turn, end: float) -> Input:
+    try:
+        async with asyncio.timeout_at(end):
+            return await _ask(table, seat, turn)
+    except TimeoutError:
+        return Input(seat, turn.ply, None, "timeout")
+
+
+async def _ask(table: _Table, seat: int, turn: Turn) -> Input:
+    table.deliver(seat)
+    if seat in table.broken:
+        return Input(seat, turn.ply, None, "error", table.broken[seat])
+    try:
+        decision = await table.agents[seat].act(turn)
+    except Exception as error:
+        return Input(seat, turn.ply, None, "error", _describe(error))
+    return _input(seat, turn, decision)
+
+
+def _input(seat: int, turn: Turn, decision: Decision) -> Input:
+    failure = decision.failure
+    if failure is None and decision.action is None:
+        failure = "unparsed"
+    return Input(seat, turn.ply, decision.action, failure, decision.reason, decision.thought, decision.trace)
+
+
+def _describe(error: Exception) -> str:
+    return neutralise(f"{type(error).__name__}: {error}")[:200]

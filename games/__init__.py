@@ -1,0 +1,1 @@
+"""evoke-arena: pure rules. No I/O, no clock, no asyncio, no torch, no global randomness."""
