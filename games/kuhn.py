@@ -17,6 +17,14 @@ CHECK, BET, FOLD, CALL = "check", "bet", "fold", "call"
 OPEN = Choice((CHECK, BET), "open", CHECK)
 ANSWER = Choice((FOLD, CALL), "answer", FOLD)
 
+TURNS: dict[tuple[str, ...], Mapping[int, ActionSpace]] = {
+    (): {0: OPEN},
+    (CHECK,): {1: OPEN},
+    (BET,): {1: ANSWER},
+    (CHECK, BET): {0: ANSWER},
+}
+"""The lines that go on, with who moves next."""
+
 TERMINAL = {
     (CHECK, CHECK): 1,
     (BET, FOLD): 1,
@@ -87,9 +95,7 @@ class KuhnState(State):
         self._emit("card", {"seat": 1, "card": CARDS[self.cards[1]]}, (1,))
 
     def turns(self) -> Mapping[int, ActionSpace]:
-        if self.line in TERMINAL:
-            return {}
-        return {len(self.line) % 2: ANSWER if self.line[-1:] == (BET,) else OPEN}
+        return TURNS.get(self.line, {})
 
     def _apply(self, actions: Mapping[int, Action]) -> None:
         ((seat, move),) = actions.items()

@@ -12,6 +12,7 @@ ENTRY_POINT_GROUP = "evoke_arena.games"
 _OURS = {
     "avalon": "games.avalon:Avalon",
     "kuhn": "games.kuhn:Kuhn",
+    "werewolf": "games.werewolf:Werewolf",
 }
 
 
