@@ -65,7 +65,8 @@ class Agent(ABC):
         """Answer a turn. Anything raised costs this seat the turn, never the match."""
 
     async def close(self) -> None:
-        """Let go of what the agent holds; called once, also after a failure."""
+        """Let go of what the agent holds; called once, also after a failure. By default there is nothing."""
+        return
 
 
 class Bot(Agent):

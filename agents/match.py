@@ -13,6 +13,7 @@ from agents.base import Agent, Decision
 from games.base import Event, Outcome
 from games.referee import REFEREE_KINDS, Entry, Input, Referee, Turn, tally
 from games.text import neutralise
+from replays.record import recordable
 
 DEFAULT_DEADLINE_S = 60.0
 Emit = Callable[[Sequence[Entry]], None]
@@ -143,10 +144,9 @@ async def _ask(table: _Table, seat: int, turn: Turn) -> Input:
     if seat in table.broken:
         return Input(seat, turn.ply, None, "error", table.broken[seat])
     try:
-        decision = await table.agents[seat].act(turn)
+        return recordable(_input(seat, turn, await table.agents[seat].act(turn)))
     except Exception as error:
         return Input(seat, turn.ply, None, "error", _describe(error))
-    return _input(seat, turn, decision)
 
 
 def _input(seat: int, turn: Turn, decision: Decision) -> Input:

@@ -246,7 +246,8 @@ class Game(ABC):
         """
 
     def check(self, seats: int, options: Any) -> None:
-        """Raise `BadOption` or `BadSeats` where a set-up breaks a rule. Called by `new`; the default allows all."""
+        """Raise `BadOption` or `BadSeats` where a set-up breaks a rule; `new` calls it. By default all is allowed."""
+        return
 
     def view(self, seat: int | None) -> View:
         """Return an empty view for `seat` (None: the public or the omniscient reader)."""

@@ -19,12 +19,19 @@ MAX_JSON_DEPTH = 64
 KEY = "action"
 _MAX_KEY_CHARS = 6 * len(KEY) + 2  # every letter of the key may be written as \uXXXX
 
-_SPACE = re.compile(r"[ \t\n\r]*+")
-_START = re.compile(r'\{(?=[ \t\n\r]*+["}])')
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_SCALAR = re.compile(
-    r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null|NaN|-?Infinity"
+_WS = r"[ \t\n\r]*+"
+_OPEN_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+'
+_ANY_STRING = _OPEN_STRING + '"'
+_ANY_SCALAR = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null|NaN|-?Infinity"
+_SPACE = re.compile(_WS)
+_STRING = re.compile(_ANY_STRING, re.DOTALL)
+_SCALAR = re.compile(_ANY_SCALAR)
+_START = re.compile(rf'\{{(?={_WS}(?:\}}|{_OPEN_STRING}(?:"{_WS}(?::|\Z)|\\?\Z)))', re.DOTALL)
+"""A brace that can begin an object: it is empty, has a first key, or is cut off within one."""
+_MEMBER = re.compile(
+    rf"({_ANY_STRING}){_WS}:{_WS}(?:({_ANY_STRING}|{_ANY_SCALAR}){_WS}(?=[,}}]))?", re.DOTALL
 )
+"""A key with its value where that is simple, else the key alone."""
 _CUT_SCALAR = re.compile(r"[-+.0-9A-Za-z]{0,9}")
 _ATTEMPT = re.compile(r"""["'“”]action["'“”]\s*+:|[{,]\s*+action\s*+:""", re.IGNORECASE | re.ASCII)
 _BRACE = re.compile(r"(?<=\\)boxed[ \t\n\r]*+\{|(?<!\\)[{}]")
@@ -169,20 +176,21 @@ class _Objects:
         found: tuple[int, int, int] | None = None
         depth = 1
         while True:
-            key = _STRING.match(text, place)
-            if key is None:
-                return self._fault(place, string=True)
-            place = skip(key.end())
-            if not text.startswith(":", place):
-                return self._fault(place)
-            begin = skip(place + 1)
-            stop, value_depth = self._value(begin, children)
-            if stop < 0:
-                return stop
-            depth = max(depth, 1 + value_depth)
-            if _is_key(key[0]):
+            member = _MEMBER.match(text, place)
+            if member is None:
+                key = _STRING.match(text, place)
+                return self._fault(place, string=True) if key is None else self._fault(skip(key.end()))
+            begin, stop = member.span(2)
+            place, value_depth = member.end(), 0
+            if begin < 0:
+                begin = place
+                stop, value_depth = self._value(begin, children)
+                if stop < 0:
+                    return stop
+                depth = max(depth, 1 + value_depth)
+                place = skip(stop)
+            if _is_key(member[1]):
                 found = begin, stop, value_depth
-            place = skip(stop)
             if text.startswith("}", place):
                 self.depths[start] = depth
                 if children:

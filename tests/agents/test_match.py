@@ -117,7 +117,9 @@ def test_agents_are_told_exactly_what_their_seat_may_see(name: str) -> None:
     [(Raising, "error"), (OwnTimeout, "error"), (Blind, "error"), (Silent, "unparsed"), (Never, "timeout")],
 )
 @pytest.mark.parametrize("name", GAMES)
-def test_a_bad_agent_costs_its_own_turns_and_never_the_match(name: str, kind: type[Agent], failure: str) -> None:
+def test_a_bad_agent_costs_its_own_turns_and_never_the_match(
+    name: str, kind: type[Agent], failure: str
+) -> None:
     game = load_game(name)
     result, entries, _ = run(game, [kind, Sampler], deadline_s=0.0 if kind is Never else 60.0)
     assert result.outcome.returns

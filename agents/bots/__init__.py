@@ -1,0 +1,1 @@
+"""Agents that decide at once, by rules or by chance."""

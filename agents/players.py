@@ -1,0 +1,128 @@
+"""Players by name: what `NAME=SPEC` on a command line means, and how an agent is made from it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+
+from agents.base import Agent, Seat
+from agents.errors import BadPlayer, PlayerCannotPlay, PlayerNotAvailable
+from games.registry import game_names
+from games.text import clean_name
+
+EVERY_GAME = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerKind:
+    """A kind of player that can be seated, with the bot for each game it plays (`*`: for every game)."""
+
+    spec: str
+    title: str
+    bots: dict[str, str]
+
+    def games(self) -> list[str]:
+        """Return the names of the installed games it plays."""
+        return [name for name in game_names() if EVERY_GAME in self.bots or name in self.bots]
+
+
+KINDS = {
+    kind.spec: kind
+    for kind in (
+        PlayerKind(
+            "random", "any legal action, each as likely", {EVERY_GAME: "agents.bots.random:RandomBot"}
+        ),
+        PlayerKind(
+            "scripted",
+            "reasons by the rules of the game it plays",
+            {
+                "avalon": "agents.bots.avalon:AvalonBot",
+                "werewolf": "agents.bots.werewolf:WerewolfBot",
+                "kuhn": "agents.bots.kuhn:EquilibriumBot",
+            },
+        ),
+        PlayerKind("equilibrium", "plays a Nash equilibrium", {"kuhn": "agents.bots.kuhn:EquilibriumBot"}),
+    )
+}
+"""What can be seated."""
+
+NOT_YET = ("planner", "policy", "openai", "ws", "human")
+"""Words that are specs in the language of players, and that this version cannot seat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """A named player: `name` as it is shown, `spec` as it was written."""
+
+    name: str
+    spec: str
+
+
+def parse_player(text: str) -> Player:
+    """Return the player that `NAME=SPEC` or `SPEC` stands for; without a name it is called as its spec.
+
+    Raises `BadPlayer` or `PlayerNotAvailable`.
+    """
+    head = text.partition(":")[0].partition("=")[0].strip()
+    name, equals, spec = text.partition("=")
+    if not equals or (head in NOT_YET and text.strip().startswith(f"{head}:")):
+        name = spec = text
+    spec = spec.strip()
+    _kind(spec)
+    shown = clean_name(name)
+    if not shown:
+        raise BadPlayer(f"player name: got {name[:40]!r}, a name of 1 or more visible characters is needed")
+    return Player(shown, spec)
+
+
+def parse_players(texts: Iterable[str]) -> list[Player]:
+    """Return several players; raises `BadPlayer` where two would be shown under one name."""
+    players = [parse_player(text) for text in texts]
+    seen: dict[str, Player] = {}
+    for player in players:
+        if player.name in seen:
+            raise BadPlayer(
+                f"player name: {player.name!r} is used twice; give each player a name of its own, "
+                f"as in a={player.spec[:40]}"
+            )
+        seen[player.name] = player
+    return players
+
+
+def check_plays(player: Player, *, game: str) -> None:
+    """Raise `PlayerCannotPlay` where `player` does not play `game`."""
+    kind = _kind(player.spec)
+    if EVERY_GAME not in kind.bots and game not in kind.bots:
+        others = [other.spec for other in KINDS.values() if EVERY_GAME in other.bots or game in other.bots]
+        who = player.spec if player.name == player.spec else f"{player.name}={player.spec}"
+        raise PlayerCannotPlay(
+            f"player {who}: {player.spec} plays {', '.join(kind.games())}, not {game}; "
+            f"{game} is played by {', '.join(others)}"
+        )
+
+
+def agent_type(spec: str, *, game: str) -> type[Agent]:
+    """Return the class of agents that plays `game` for `spec`. Raises a `PlayerError`."""
+    check_plays(Player(spec, spec), game=game)
+    bots = _kind(spec).bots
+    module, _, attribute = bots.get(game, bots.get(EVERY_GAME, "")).partition(":")
+    made: type[Agent] = getattr(import_module(module), attribute)
+    return made
+
+
+def make_agent(spec: str, seat: Seat) -> Agent:
+    """Return a fresh agent of kind `spec` at `seat`. Raises a `PlayerError`."""
+    factory: Callable[[Seat], Agent] = agent_type(spec, game=seat.game.name)
+    return factory(seat)
+
+
+def _kind(spec: str) -> PlayerKind:
+    word, _, rest = spec.partition(":")
+    if word in NOT_YET:
+        raise PlayerNotAvailable(
+            f"player {spec[:80]!r}: {word} players are not in this version; available are {', '.join(KINDS)}"
+        )
+    if word not in KINDS:
+        raise BadPlayer(f"player: got {spec[:80]!r}, allowed are {', '.join(KINDS)} (or NAME=SPEC)")
+    if rest or spec != word:
+        raise BadPlayer(f"player: got {spec[:80]!r}, {word} takes nothing after a colon")
+    return KINDS[word]

@@ -1,0 +1,1 @@
+"""evoke-arena: the record of a match: write, read, verify, export."""
