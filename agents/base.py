@@ -32,6 +32,10 @@ class Decision:
     reason: str = ""
 
 
+class Gone(Exception):
+    """Raised by `Agent.act` where whoever plays the seat is gone for good: the seat forfeits, the match goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seat:
     """Where an agent sits: the match as the agent may know it before the first event."""
@@ -52,6 +56,8 @@ class Agent(ABC):
     """Recorded in the header; changes whenever the agent may decide otherwise on the same events."""
     instant: ClassVar[bool] = False
     """Whether `act` never waits, so that it needs no task and no deadline of its own."""
+    keeps_time: ClassVar[bool] = False
+    """Whether `act` always ends by itself, in time, so that the match sets it no deadline."""
 
     def __init__(self, seat: Seat) -> None:
         self.seat = seat
@@ -62,7 +68,7 @@ class Agent(ABC):
 
     @abstractmethod
     async def act(self, turn: Turn) -> Decision:
-        """Answer a turn. Anything raised costs this seat the turn, never the match."""
+        """Answer a turn. `Gone` forfeits the seat; anything else raised costs it the turn, never the match."""
 
     async def close(self) -> None:
         """Let go of what the agent holds; called once, also after a failure. By default there is nothing."""

@@ -5,11 +5,12 @@ its own seat a turn, never the match.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agents.base import Agent, Decision
+from agents.base import Agent, Decision, Gone
 from games.base import Event, Outcome
 from games.referee import REFEREE_KINDS, Entry, Input, Referee, Turn, tally
 from games.text import neutralise
@@ -17,6 +18,8 @@ from replays.record import recordable
 
 DEFAULT_DEADLINE_S = 60.0
 Emit = Callable[[Sequence[Entry]], None]
+
+_log = logging.getLogger("agents.match")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ async def play(
         referee: fresh, or rebuilt from a record that was cut short.
         agents: one for each seat; closed at the end, whatever happens.
         emit: takes every new entry in order; what it raises ends the match.
-        deadline_s: seconds a seat has for one turn, retries included; instant agents have no clock.
+        deadline_s: seconds a seat has for one turn, retries included; agents that are instant or keep time
+            themselves have no clock here.
         past: all events so far, where the match goes on from a record; they are not emitted again.
     """
     table = _Table(agents)
@@ -97,7 +101,7 @@ async def play(
             table.deliver(seat)
     finally:
         for agent in agents:
-            await agent.close()
+            await _close(agent)
     outcome = referee.outcome()
     assert outcome is not None
     ended = tuple(referee.ended(seat) for seat in range(len(agents)))
@@ -118,7 +122,9 @@ async def _run_waiting(referee: Referee, table: _Table, take: Emit, deadline_s: 
         while turns := referee.turns():
             for seat, turn in turns.items():
                 if seat not in asked:
-                    end = deadlines.setdefault((seat, turn.ply), loop.time() + deadline_s)
+                    end = None
+                    if not table.agents[seat].keeps_time:
+                        end = deadlines.setdefault((seat, turn.ply), loop.time() + deadline_s)
                     asked[seat] = (turn, loop.create_task(_ask_in_time(table, seat, turn, end)))
             done, _ = await asyncio.wait(
                 [task for _, task in asked.values()], return_when=asyncio.FIRST_COMPLETED
@@ -131,7 +137,7 @@ async def _run_waiting(referee: Referee, table: _Table, take: Emit, deadline_s: 
         await asyncio.gather(*(task for _, task in asked.values()), return_exceptions=True)
 
 
-async def _ask_in_time(table: _Table, seat: int, turn: Turn, end: float) -> Input:
+async def _ask_in_time(table: _Table, seat: int, turn: Turn, end: float | None) -> Input:
     try:
         async with asyncio.timeout_at(end):
             return await _ask(table, seat, turn)
@@ -145,8 +151,22 @@ async def _ask(table: _Table, seat: int, turn: Turn) -> Input:
         return Input(seat, turn.ply, None, "error", table.broken[seat])
     try:
         return recordable(_input(seat, turn, await table.agents[seat].act(turn)))
+    except Gone as error:
+        return Input(seat, turn.ply, None, "forfeit", neutralise(str(error))[:200])
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # it is the match, or this turn, that is called off
+        return Input(seat, turn.ply, None, "error", _describe(error))
     except Exception as error:
         return Input(seat, turn.ply, None, "error", _describe(error))
+
+
+async def _close(agent: Agent) -> None:
+    try:
+        await agent.close()
+    except Exception as error:
+        _log.warning("an agent of type %s failed to close: %s", type(agent).__name__, _describe(error))
 
 
 def _input(seat: int, turn: Turn, decision: Decision) -> Input:
@@ -156,5 +176,5 @@ def _input(seat: int, turn: Turn, decision: Decision) -> Input:
     return Input(seat, turn.ply, decision.action, failure, decision.reason, decision.thought, decision.trace)
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     return neutralise(f"{type(error).__name__}: {error}")[:200]
