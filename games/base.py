@@ -268,7 +268,7 @@ class Game(ABC):
                 allowed = ", ".join(self.options_type.model_fields) or "none"
                 raise BadOption(f"{self.name} option {name!r}: unknown, allowed are: {allowed}") from None
             got = repr(first.get("input"))
-            message = str(first["msg"]).removeprefix("Value error, ")
+            message = str(first["msg"]).removeprefix("Value error, ").replace("Input should", "it should", 1)
             raise BadOption(f"{self.name} option {name}: got {got[:80]}; {message}") from None
 
     def new(

@@ -21,6 +21,8 @@ _UNREADABLE = (NotCanonical, ValueError, TypeError, KeyError, IndexError, Recurs
 def read_bytes(path: Path) -> bytes:
     """Return the file's bytes. Raises `RecordUnreadable` in one line."""
     try:
+        if path.is_char_device():  # reading it may never end
+            raise RecordUnreadable(f"{path}: cannot read the record: it is a device, a record is a file")
         return path.read_bytes()
     except OSError as error:
         raise RecordUnreadable(f"{path}: cannot read the record: {error.strerror or error}") from None

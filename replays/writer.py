@@ -118,6 +118,11 @@ class RecordWriter:
         self._size = size
         self._durable = durable
 
+    @property
+    def size(self) -> int:
+        """Bytes of the record so far."""
+        return self._size
+
     def write(self, entries: Iterable[Entry]) -> None:
         """Append entries; when this returns they survive the death of the process."""
         self._put(self._encoder.entries(entries))

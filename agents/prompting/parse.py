@@ -229,7 +229,8 @@ class _SubsetReader(_Reader):
             return Answer(action)
         if len(set(chosen)) < len(chosen):
             return _failure("illegal", f"{_show(value)} names one option twice", self.space)
-        return _failure("illegal", f"{_show(value)} names {len(chosen)} options", self.space)
+        count = f"{len(chosen)} option{'' if len(chosen) == 1 else 's'}"
+        return _failure("illegal", f"{_show(value)} names {count}", self.space)
 
     def _unknown(self, item: object, value: object) -> Failure:
         whole, part = _show(value), _show(item)

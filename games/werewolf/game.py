@@ -43,8 +43,9 @@ hold each role is public.
 - **villager**: nothing but eyes, a voice and a vote.
 - **werewolf**: chooses, with the pack, whom to kill each night.
 - **seer**: learns each night whether one other living seat is a werewolf.
-- **doctor**: protects one living seat each night from the wolves (not from poison), himself included, but not
-  the same seat two nights in a row. He is not told whether it mattered.
+- **doctor**: protects one living seat each night from the wolves (not from poison), himself included (unless
+  `doctor_self=false`), but not the same seat two nights in a row (unless `doctor_repeat=true`). He is not told
+  whether it mattered.
 - **hunter**: shoots a seat of his choice as he dies, by day or by night; he may hold his fire. Poisoned, he
   cannot shoot; nor does he where no wolf is left.
 - **witch**: has one healing and one poison potion for the whole match, and drinks at most one a night. Each
@@ -53,6 +54,9 @@ hold each role is public.
 | seats | roles | villagers |
 |---|---|---|
 {_TABLE}
+
+The option `roles` names another mix. At least one seat is a werewolf, fewer than half are; of seer, doctor,
+hunter and witch there is one at most; the other seats are villagers.
 
 ## Night
 
@@ -64,7 +68,8 @@ The match begins with a night.
    protect. Wolves must name somebody and cannot name a wolf. The seat that most wolves named is attacked; among
    equals, chance decides. The seer is told the answer at once, even if he dies that night.
 3. The witch, while she lives, is told whom the wolves attacked, and answers `none`, `heal` or `poison SEAT`.
-   She is asked also when she has nothing left, so that nothing shows what she used.
+   She is asked also when she has nothing left, so that nothing shows what she used. (Without `reveal` she is
+   asked even when dead, is told nothing and can answer `none` alone, so that nothing shows that she is dead.)
 4. At dawn it is announced who died, and no more: not by what. The attacked seat dies unless protected or
    healed; a poisoned seat dies. A hunter among the dead shoots before the day goes on.
 
@@ -94,23 +99,9 @@ It is looked for after every dawn and every day, when all shots are fired.
 
 The return is +1 for each seat of the winning team, dead or alive, −1 for the others, and 0 in a draw.
 
-## Options
+## Answers
 
-| option | default | meaning |
-|---|---|---|
-| `roles` | by size | role mix, as `werewolf=2,seer=1`; seats without a named role are villagers |
-| `reveal` | true | roles of the dead are made public |
-| `speech_rounds` | 1 | speeches per living seat and day, 0 to 5 |
-| `wolf_talk_rounds` | 1 | rounds of wolves' talk per night, 0 to 5 |
-| `max_speech_chars` | 300 | characters per speech, 1 to 10,000 |
-| `max_days` | seats | the day after which the match is drawn, 1 to 100 |
-| `ties` | none | `none` or `runoff` |
-| `doctor_self` | true | the doctor may protect himself |
-| `doctor_repeat` | false | the doctor may protect the same seat twice in a row |
-
-At least one seat is a werewolf, fewer than half are; of seer, doctor, hunter and witch there is one at most.
-
-A seat that gives no legal answer keeps silent, abstains, holds its fire, leaves the potions alone, or names the
+A speech has at most `max_speech_chars` characters. A seat that gives no legal answer keeps silent, abstains, holds its fire, leaves the potions alone, or names the
 first seat it may.
 
 Sources: Dimitry Davidoff, "Mafia" (1986); Andrew Plotkin, "Werewolf" (1997); hunter and witch after Philippe
@@ -141,9 +132,10 @@ class Werewolf(Game):
         chosen = self.parse_options(options)
         assert isinstance(chosen, WerewolfOptions)
         night = chosen.wolf_talk_rounds + 2
-        day = chosen.speech_rounds * (seats - 1) + 2
-        runoff = int(chosen.ties == "runoff")
-        return max_days(seats, chosen) * (night + day + runoff) + chosen.speech_rounds + 1
+        # Every seat may live to speak on every day, where doctor and witch save all and nobody is voted out.
+        day = chosen.speech_rounds * seats + 2
+        runoff, shot = int(chosen.ties == "runoff"), 1
+        return max_days(seats, chosen) * (night + day + runoff) + shot
 
     def narrate(self, event: Event) -> str | None:
         tell = _TALES.get(event.kind)
@@ -165,8 +157,7 @@ def _start(data: dict[str, Any]) -> str:
 
 
 def _pack(data: dict[str, Any]) -> str:
-    one = len(data["seats"]) == 1
-    return f"The pack of werewolves {'is' if one else 'are'} {_seats(data['seats'])}."
+    return f"The pack of werewolves is {_seats(data['seats'])}."
 
 
 def _wolf_target(data: dict[str, Any]) -> str:

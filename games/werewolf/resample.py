@@ -1,8 +1,9 @@
 """Other matches that look the same from one seat.
 
-A role assignment that the seat cannot exclude is drawn uniformly; the match is then played again under it,
-ply by ply. What the seat saw is played as it was; hidden night actions are drawn among those that lead to
-the deaths that everybody saw. A world that shows the seat anything else is thrown away and drawn again.
+A role assignment that fits what the seat was told outright is drawn uniformly; the match is then played again
+under it, ply by ply. What the seat saw is played as it was; hidden night actions are drawn among those that
+lead to the deaths that everybody saw. A world that shows the seat anything else is thrown away and drawn
+again, so an assignment under which fewer draws fit comes out less often; a posterior it is not.
 """
 
 import random

@@ -1,7 +1,6 @@
 """A Werewolf match in progress: the deal, the nights, the days, and how it ends."""
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Self, cast
@@ -57,6 +56,15 @@ def _potion(mask: int, heal: bool, poison: bool) -> Choice:
 
 
 _text = lru_cache(maxsize=256)(Text)
+
+
+def _named_most(named: list[int]) -> list[int]:
+    """Return the seats that were named most often, in order; nobody where nobody was named."""
+    times: dict[int, int] = {}
+    for seat in named:
+        times[seat] = times.get(seat, 0) + 1
+    most = max(times.values(), default=0)
+    return sorted([seat for seat, count in times.items() if count == most])
 
 
 class WerewolfState(State):
@@ -186,18 +194,22 @@ class WerewolfState(State):
             self._emit("protect", {"seat": self.doctor, "at": self.protected}, (self.doctor,))
         if self._lives(self.witch):
             self._emit("attack", {"seat": self.witch, "at": self.target}, (self.witch,))
-            self.phase = POTION
             others = self.alive & ~(1 << self.witch)
-            self.open = {self.witch: _potion(others, self.heal, self.poison)}
+            self._open_potion(_potion(others, self.heal, self.poison))
+        elif self.witch >= 0 and not self.options.reveal:
+            # Nobody may read from the length of a night that she is dead, so she is asked, for nothing.
+            self._open_potion(_potion(0, False, False))
         else:
             self._dawn(NONE, None)
+
+    def _open_potion(self, space: Choice) -> None:
+        self.phase = POTION
+        self.open = {self.witch: space}
 
     def _hunt(self, actions: Mapping[int, Action]) -> int:
         pack = seats_in(self.wolves & self.alive)
         votes = [[wolf, int(actions[wolf])] for wolf in pack]  # type: ignore[arg-type]
-        named = Counter([at for _, at in votes])
-        most = max(named.values())
-        top = sorted([at for at, count in named.items() if count == most])
+        top = _named_most([at for _, at in votes])
         target = top[0] if len(top) == 1 else top[self._draw("wolf tie", len(top))]
         self._emit("wolf_target", {"votes": votes, "at": target}, pack)
         return target
@@ -247,9 +259,9 @@ class WerewolfState(State):
         self.open = {seat: _pick(VOTE, mask & ~(1 << seat), ABSTAIN) for seat in seats_in(self.alive)}
 
     def _play_speak(self, actions: Mapping[int, Action]) -> None:
-        seat, *rest = self.queue
+        seat = self.queue[0]
         self._emit("speech", {"seat": seat, "text": actions[seat]})
-        self.queue = tuple(rest)
+        self.queue = self.queue[1:]
         self._open_day()
 
     def _play_vote(self, actions: Mapping[int, Action]) -> None:
@@ -257,9 +269,7 @@ class WerewolfState(State):
             [seat, None if (action := actions[seat]) == ABSTAIN else int(action)]  # type: ignore[arg-type]
             for seat in self.open
         ]
-        counts = Counter([at for _, at in votes if at is not None])
-        most = max(counts.values(), default=0)
-        top = sorted([at for at, count in counts.items() if count == most])
+        top = _named_most([at for _, at in votes if at is not None])
         out = top[0] if len(top) == 1 else None
         data: dict[str, Any] = {"votes": votes, "out": out}
         if len(top) > 1:

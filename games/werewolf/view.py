@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from games.base import Event, View
@@ -59,6 +60,11 @@ class Deed(NamedTuple):
     seat: int
     what: str
     at: int | None
+
+
+# All seats at a table keep the same public facts, so their views share them.
+_speech = lru_cache(maxsize=256)(Speech)
+_death = lru_cache(maxsize=256)(Death)
 
 
 @dataclass(slots=True)
@@ -121,9 +127,11 @@ class WerewolfView(View):
         return all(deed.what != "poison" for deed in self.potions)
 
     def update(self, event: Event) -> None:
-        fold = _FOLDS.get(event.kind)
-        if fold is not None:
-            fold(self, event.data)
+        kind, data, _ = event
+        if kind == "speech":  # half of all events, so it takes the short way
+            self.speeches.append(_speech(self.day, data["seat"], data["text"]))
+        elif kind in _FOLDS:
+            _FOLDS[kind](self, data)
 
     def _start(self, data: dict[str, Any]) -> None:
         self.seats = data["seats"]
@@ -142,7 +150,7 @@ class WerewolfView(View):
         self.phase = "night"
 
     def _wolf_talk(self, data: dict[str, Any]) -> None:
-        self.wolf_talk.append(Speech(self.day, data["seat"], data["text"]))
+        self.wolf_talk.append(_speech(self.day, data["seat"], data["text"]))
 
     def _wolf_target(self, data: dict[str, Any]) -> None:
         self.hunts.append(Hunt(self.day, dict(data["votes"]), data["at"]))
@@ -164,16 +172,13 @@ class WerewolfView(View):
         for seat, role in data["dead"]:
             self._bury(seat, "night", role)
 
-    def _speech(self, data: dict[str, Any]) -> None:
-        self.speeches.append(Speech(self.day, data["seat"], data["text"]))
-
     def _vote(self, data: dict[str, Any]) -> None:
         votes = dict(data["votes"])
         tied = tuple(data.get("tied", ()))
         self.votes.append(Vote(self.day, votes, data["out"], tied, data.get("runoff", False)))
 
     def _last_words(self, data: dict[str, Any]) -> None:
-        self.last_words.append(Speech(self.day, data["seat"], data["text"]))
+        self.last_words.append(_speech(self.day, data["seat"], data["text"]))
 
     def _out(self, data: dict[str, Any]) -> None:
         self._bury(data["seat"], "vote", data["role"])
@@ -191,7 +196,7 @@ class WerewolfView(View):
 
     def _bury(self, seat: int, cause: str, role: str | None) -> None:
         self.alive.remove(seat)
-        self.deaths.append(Death(self.day, seat, cause, role))
+        self.deaths.append(_death(self.day, seat, cause, role))
         if role is not None:
             self.roles[seat] = role
 
@@ -208,7 +213,6 @@ _FOLDS: dict[str, Callable[[WerewolfView, dict[str, Any]], None]] = {
     "attack": WerewolfView._attack,
     "potion": WerewolfView._potion,
     "dawn": WerewolfView._dawn,
-    "speech": WerewolfView._speech,
     "vote": WerewolfView._vote,
     "last_words": WerewolfView._last_words,
     "out": WerewolfView._out,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.base import Agent, Bot, Decision, Seat
+from agents.base import Agent, Bot, Decision, Gone, Seat
 from agents.match import MatchResult, play
 from games.base import Event, Game
 from games.referee import Entry, Input, Referee, Turn
@@ -39,6 +39,19 @@ class Never(Sampler):
         raise AssertionError("nothing sets the event")
 
 
+class Cancelled(Sampler):
+    """What it waited for was called off, but not by the match."""
+
+    instant = False
+
+    async def act(self, turn: Turn) -> Decision:
+        raise asyncio.CancelledError
+
+
+class CancelledAtOnce(Cancelled):
+    instant = True
+
+
 class Raising(Sampler):
     def decide(self, turn: Turn) -> Decision:
         raise RuntimeError("two\nlines")
@@ -57,6 +70,22 @@ class Blind(Sampler):
 class Silent(Sampler):
     def decide(self, turn: Turn) -> Decision:
         return Decision(None, failure="ambiguous", reason="two options") if turn.attempt else Decision(None)
+
+
+class Leaving(Sampler):
+    """Plays two turns, then is gone."""
+
+    turns = 0
+
+    def decide(self, turn: Turn) -> Decision:
+        self.turns += 1
+        if self.turns > 2:
+            raise Gone("the line\nis dead")
+        return super().decide(turn)
+
+
+class OwnClock(Waiting):
+    keeps_time = True
 
 
 class Closing(Sampler):
@@ -114,7 +143,15 @@ def test_agents_are_told_exactly_what_their_seat_may_see(name: str) -> None:
 
 @pytest.mark.parametrize(
     "kind, failure",
-    [(Raising, "error"), (OwnTimeout, "error"), (Blind, "error"), (Silent, "unparsed"), (Never, "timeout")],
+    [
+        (Raising, "error"),
+        (OwnTimeout, "error"),
+        (Cancelled, "error"),
+        (CancelledAtOnce, "error"),
+        (Blind, "error"),
+        (Silent, "unparsed"),
+        (Never, "timeout"),
+    ],
 )
 @pytest.mark.parametrize("name", GAMES)
 def test_a_bad_agent_costs_its_own_turns_and_never_the_match(
@@ -128,6 +165,19 @@ def test_a_bad_agent_costs_its_own_turns_and_never_the_match(
     assert all(not counts for counts in result.seat_counts[1::2])
     reasons = [entry.reason for entry in entries if isinstance(entry, Input)]
     assert all("\n" not in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("kind", [Sampler, Waiting])
+def test_an_agent_that_is_gone_forfeits_its_seat_and_no_other(kind: type[Agent]) -> None:
+    result, entries, _ = run(load_game("avalon"), [Leaving, kind, kind, kind, kind], 5)
+    assert result.ended[0] == "forfeit" and "forfeit" not in result.ended[1:]
+    (given,) = [entry for entry in entries if isinstance(entry, Input) and entry.failure is not None]
+    assert (given.seat, given.failure, given.reason) == (0, "forfeit", "the line\\nis dead")
+
+
+def test_an_agent_that_keeps_time_itself_has_no_deadline() -> None:
+    result, _, _ = run(load_game("kuhn"), [OwnClock], deadline_s=0.0)
+    assert result.seat_counts == ({}, {})
 
 
 def test_failures_are_counted_apart_and_retried_within_the_turn() -> None:
@@ -149,6 +199,17 @@ def test_agents_are_closed_also_when_the_record_fails() -> None:
     with pytest.raises(OSError, match="no space"):
         asyncio.run(play(referee, agents, emit=full_disk))
     assert Closing.closed == 3
+
+
+def test_an_agent_that_cannot_close_costs_nobody_anything() -> None:
+    class Stuck(Closing):
+        async def close(self) -> None:
+            raise RuntimeError("still busy")
+
+    Closing.closed = 0
+    result, _, _ = run(load_game("kuhn"), [Stuck, Closing])
+    assert result.outcome.returns
+    assert Closing.closed == 1
 
 
 def test_a_cancelled_match_leaves_no_task_behind() -> None:

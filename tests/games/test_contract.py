@@ -150,6 +150,7 @@ def test_resample_changes_hidden_facts_and_nothing_the_seat_can_see(
                 other = state.resample(seat, rng)
                 assert knowledge(other, seat) == knowledge(state, seat)
                 assert knowledge(other, None) == knowledge(state, None)
+                assert len(other.plies) == len(state.plies), "a turn's ply would tell the worlds apart"
                 assert other.save() == game.load(other.save()).save()
                 changed += other.history != state.history
                 if seat == ply % seats:
@@ -166,7 +167,9 @@ def test_an_action_gives_its_own_seat_a_new_event(game: Game, seats: int, option
     while turns := state.turns():
         events = state.apply({seat: space.sample(rng) for seat, space in turns.items()})
         for seat in turns:
-            assert any(event.visible_to(seat) for event in events), f"seat {seat} learns nothing of its own action"
+            assert any(event.visible_to(seat) for event in events), (
+                f"seat {seat} learns nothing of its own action"
+            )
 
 
 @pytest.mark.parametrize("game, seats, options", cases())
@@ -211,10 +214,7 @@ def test_same_seed_same_match_whatever_else_runs(game: Game, seats: int, options
 @pytest.mark.parametrize("game, seats, options", cases())
 def test_events_are_plain_data_and_name_real_seats(game: Game, seats: int, options: dict[str, Any]) -> None:
     for seed in range(3):
-        state = None
-        for state in walk(game, seats, options, seed):
-            pass
-        assert state is not None
+        *_, state = walk(game, seats, options, seed)
         for event in state.history:
             assert json.loads(json.dumps(event.data)) == event.data, "event data is not plain JSON"
             if event.audience is not None:
@@ -239,8 +239,8 @@ def test_apply_refuses_what_is_not_a_turn_and_changes_nothing(any_game: Game) ->
     for actions in (
         {},
         {99: space.default},
-        {seat: ("98", "99") for seat in seats},
-        {seat: None for seat in seats},
+        dict.fromkeys(seats, ("98", "99")),
+        dict.fromkeys(seats),
         {**{seat: s.default for seat, s in state.turns().items()}, 99: space.default},
     ):
         with pytest.raises(IllegalAction) as raised:
@@ -270,6 +270,15 @@ def test_states_of_other_rules_are_refused(any_game: Game) -> None:
 def test_rules_name_their_source(any_game: Game) -> None:
     assert "Source" in any_game.rules
     assert any_game.rules.startswith(f"# {any_game.title}")
+
+
+def test_a_wrong_option_is_one_clear_line(any_game: Game) -> None:
+    for name in any_game.options_type.model_fields:
+        with pytest.raises(BadOption) as raised:
+            any_game.new(options={name: {"no": ["such"]}})
+        message = str(raised.value)
+        assert message.startswith(f"{any_game.name} option {name}") and "\n" not in message
+        assert "Input should" not in message and "no" in message
 
 
 def test_option_texts_are_stated(any_game: Game) -> None:

@@ -41,7 +41,9 @@ def test_one_hand_then_over(line: tuple[str, ...]) -> None:
     assert sum(event.kind == "chance" for event in events) == 2
 
 
-@pytest.mark.parametrize("line", [(), ("check",), ("bet",), ("check", "bet"), ("bet", "fold"), ("check", "bet", "fold")])
+@pytest.mark.parametrize(
+    "line", [(), ("check",), ("bet",), ("check", "bet"), ("bet", "fold"), ("check", "bet", "fold")]
+)
 def test_the_other_card_stays_hidden_without_a_showdown(line: tuple[str, ...]) -> None:
     state = GAME.replay(draws(2, 0), [{ply % 2: move} for ply, move in enumerate(line)], seats=2)
     assert state.view(0).cards == {0: "king"}

@@ -57,7 +57,11 @@ def test_a_copy_and_a_reloaded_source_make_the_same_draws(seed: int, sizes: list
         chance.draw(n)
     twin, loaded = chance.copy(), Chance(chance.seed, chance.count)
     random.seed(0)
-    assert [chance.draw(9), *chance.order(5)] == [twin.draw(9), *twin.order(5)] == [loaded.draw(9), *loaded.order(5)]
+    assert (
+        [chance.draw(9), *chance.order(5)]
+        == [twin.draw(9), *twin.order(5)]
+        == [loaded.draw(9), *loaded.order(5)]
+    )
 
 
 @given(seeds, st.lists(st.integers(1, 50), max_size=20))
@@ -96,5 +100,15 @@ def test_derived_seeds_are_seeds(seed: int, path: list[int | str]) -> None:
 
 
 def test_derived_seeds_tell_paths_apart() -> None:
-    paths: list[tuple[int | str, ...]] = [(), (1,), ("1",), (1, 2), ("12",), (12,), ("1", "2"), ("seat", 1), ("",)]
+    paths: list[tuple[int | str, ...]] = [
+        (),
+        (1,),
+        ("1",),
+        (1, 2),
+        ("12",),
+        (12,),
+        ("1", "2"),
+        ("seat", 1),
+        ("",),
+    ]
     assert len({derive_seed(5, *path) for path in paths}) == len(paths)

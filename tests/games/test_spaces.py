@@ -56,7 +56,9 @@ def test_subset_takes_any_order_from_json_but_has_one_form() -> None:
     assert not space.contains(("2", "0"))
 
 
-@pytest.mark.parametrize("action", [("0", "0"), ("0",), ("0", "9"), ("0", "1", "2"), ["0", "1"], "01", (0, 1), None])
+@pytest.mark.parametrize(
+    "action", [("0", "0"), ("0",), ("0", "9"), ("0", "1", "2"), ["0", "1"], "01", (0, 1), None]
+)
 def test_what_no_subset_contains(action: object) -> None:
     assert not Subset(("0", "1", "2"), 2).contains(action)
 

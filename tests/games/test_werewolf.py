@@ -290,6 +290,43 @@ def test_witch_without_potions_is_still_asked_so_that_nothing_shows() -> None:
     assert state.turns()[2].options == ("none",)
 
 
+@pytest.mark.parametrize("reveal", [True, False])
+def test_no_length_of_a_night_tells_that_the_witch_is_dead(reveal: bool) -> None:
+    plies = {}
+    for victim in (2, 4):  # the witch, a villager
+        state = deal("wwxdvvvvvv", reveal=reveal)
+        night(state, victim)
+        vote(state)
+        before = len(state.plies)
+        night(state, 5)
+        plies[victim] = len(state.plies) - before
+        told = [event.kind for event in state.history if event.audience == (2,)]
+        assert told.count("attack") == (1 if victim == 2 else 2)
+        assert told.count("potion") == (1 if victim == 2 and reveal else 2)
+        assert 5 not in state.view(None).alive
+    assert (plies[2] == plies[4]) is not reveal
+
+
+def test_a_dead_witch_can_answer_nothing() -> None:
+    state = deal("wwxdvvvvvv", reveal=False)
+    night(state, 2)
+    vote(state)
+    step(state)
+    step(state, {0: "4", 1: "4"})
+    assert {seat: space.options for seat, space in state.turns().items()} == {2: ("none",)}
+
+
+def test_the_bound_holds_where_nobody_ever_dies() -> None:
+    state = GAME.new(
+        seats=12, options={"speech_rounds": 5, "doctor_repeat": True, "roles": "werewolf=2,doctor=1"}
+    )
+    while turns := state.turns():
+        safe = {"wolf_target": str(state.doctor), "protect": str(state.doctor), "vote": "abstain"}
+        step(state, {seat: safe[space.label] for seat, space in turns.items() if space.label in safe})
+    assert state.outcome().reason == "turn_limit"
+    assert len(state.plies) <= GAME.max_plies(12, state.options)
+
+
 def test_lone_wolf_talks_only_where_roles_stay_hidden() -> None:
     assert deal("wsdvv").phase == "night"
     assert deal("wsdvv", reveal=False).phase == "wolf_talk"

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recording import encode, entries, footer, forge, header, make, read
-from recording import referee as new_referee
 
 from games.base import Event
 from games.errors import BadSeats, UnknownGame
@@ -25,6 +23,8 @@ from replays.export import to_jsonl, to_text
 from replays.export_html import to_html
 from replays.record import Header, Record, SeatInfo
 from replays.visitors import OMNISCIENT, PUBLIC, Perspective, visible
+from tests.replays.recording import encode, entries, footer, forge, header, make, read
+from tests.replays.recording import referee as new_referee
 
 SEATS = {"kuhn": 2, "avalon": 7, "werewolf": 8}
 RECORDS = {game: read(make(game, seats=seats, seed=6, messy=True)) for game, seats in SEATS.items()}

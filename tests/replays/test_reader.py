@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recording import bodies, encode, entries, header, make, read, seal
 
 from games.base import Event
 from replays.codec import CHAIN_START, frame, link, pack, unpack
@@ -14,6 +13,7 @@ from replays.errors import NotARecord, RecordDamaged, RecordTooNew, RecordUnread
 from replays.reader import read_record
 from replays.record import SCHEMA, Record
 from replays.verify import verify, verify_file
+from tests.replays.recording import bodies, encode, entries, header, make, read, seal
 
 SMALL = make("kuhn", messy=True)
 LARGE = {game: make(game, seats=6, seed=3, messy=True) for game in ("avalon", "werewolf")}

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recording import encode, entries, header, read
-from test_codec import TEXT, VALUES
 
 from games.base import Event, Outcome
 from games.referee import FAILURES, Input, Referee
 from games.registry import load_game
 from replays.codec import pack, unpack
 from replays.record import Footer, Header, entry_from_data, entry_to_data, recordable
+from tests.replays.recording import encode, entries, header, read
+from tests.replays.test_codec import TEXT, VALUES
 
 INPUTS = st.builds(
     Input,

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgpack
 import pytest
-from recording import make, read
 
 from games.base import Event
 from games.referee import FAILURES, Input
 from replays.codec import BIG_INTEGER, CHECK_BYTES, MAX_DEPTH
 from replays.record import SCHEMA, Footer, Header
+from tests.replays.recording import make, read
 
 PAGE = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)

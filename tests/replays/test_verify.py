@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recording import (
+
+from games.base import Event
+from games.errors import UnknownGame
+from games.referee import Entry, Input
+from games.registry import load_game
+from replays.codec import pack, unpack
+from replays.errors import RecordDamaged
+from replays.record import Header
+from replays.verify import Verdict, rebuild, start, verify, verify_file
+from tests.replays.recording import (
     bodies,
     encode,
     entries,
@@ -19,16 +28,7 @@ from recording import (
     swap,
     turns,
 )
-from recording import referee as new_referee
-
-from games.base import Event
-from games.errors import UnknownGame
-from games.referee import Entry, Input
-from games.registry import load_game
-from replays.codec import pack, unpack
-from replays.errors import RecordDamaged
-from replays.record import Header
-from replays.verify import Verdict, rebuild, start, verify, verify_file
+from tests.replays.recording import referee as new_referee
 
 SEATS = {"kuhn": 2, "avalon": 6, "werewolf": 7}
 RECORDS = {game: make(game, seats=seats, seed=11, messy=True) for game, seats in SEATS.items()}

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recording import encode, entries, forge, header, make, read
-from recording import referee as new_referee
 
 from games.base import EVERYONE, RECORD, Event, Game, View
 from games.referee import REFEREE_KINDS, Input
@@ -15,6 +13,8 @@ from games.registry import load_game
 from replays.record import Footer, Header
 from replays.tables import Table, read_table
 from replays.visitors import OMNISCIENT, PUBLIC, Counts, Visitor, sentence, visible, walk
+from tests.replays.recording import encode, entries, forge, header, make, read
+from tests.replays.recording import referee as new_referee
 
 SEATS = {"kuhn": 2, "avalon": 7, "werewolf": 7}
 

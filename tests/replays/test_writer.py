@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from recording import encode, entries, footer, header, make, read, turns
-from recording import referee as new_referee
 
 from games.base import Event
 from games.referee import Entry, Input
@@ -19,16 +17,17 @@ from replays.reader import read_record
 from replays.record import SUFFIX
 from replays.verify import rebuild, verify_file
 from replays.writer import RecordWriter
+from tests.replays.recording import encode, entries, footer, header, make, read, turns
+from tests.replays.recording import referee as new_referee
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
 
 def python(code: str, *args: object) -> "subprocess.Popen[str]":
-    path = os.pathsep.join([str(ROOT), str(HERE)])
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, args)],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -136,7 +135,7 @@ WRITE = """
 import sys
 import time
 from pathlib import Path
-from recording import *
+from tests.replays.recording import *
 from replays.writer import RecordWriter
 path, seed = Path(sys.argv[1]), int(sys.argv[2])
 head = header("werewolf", seats=6, seed=seed)
@@ -216,7 +215,7 @@ def test_a_writer_that_is_killed_between_the_bytes_of_an_entry(tmp_path: Path) -
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from recording import *
+from tests.replays.recording import *
 from replays.errors import RecordWriteFailed
 from replays.writer import RecordWriter
 path, limit = Path(sys.argv[1]), int(sys.argv[2])
