@@ -1,0 +1,1 @@
+"""evoke-arena: hosting and the command line."""

@@ -1,0 +1,148 @@
+"""`arena tournament`: many matches, then the standings."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from arena.cli.common import (
+    config_option,
+    debug_option,
+    home_option,
+    json_option,
+    parse_pairs,
+    print_json,
+    seed_option,
+)
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--game", "games", multiple=True, metavar="G", help="A game to play; repeatable.")
+@click.option("--player", "players", multiple=True, metavar="NAME=SPEC", help="A player; repeatable.")
+@click.option("--players", "seats", type=int, metavar="N", help="Seats of a match, in every game.")
+@click.option("--matches", type=int, metavar="N", help="Matches of each game.")
+@click.option(
+    "--format", "kind", type=click.Choice(["round-robin", "swiss", "gauntlet"]), help="Who meets whom."
+)
+@click.option(
+    "--seating",
+    type=click.Choice(["auto", "seats", "sides", "mixed"]),
+    help="Whether a player holds a seat, a whole side, or any seats.",
+)
+@click.option("--option", "pairs", multiple=True, metavar="G.K=V", help="An option of a game; repeatable.")
+@seed_option("Of the deals, the plan and the bots.")
+@click.option("--concurrency", type=int, metavar="N", help="Processes.  [default: one per processor]")
+@click.option(
+    "--engine", type=click.Choice(["local", "ray"]), default="local", help="Where matches are played."
+)
+@click.option("--resume", is_flag=True, help="Go on with the last unfinished tournament of this kind.")
+@click.option(
+    "--sprt",
+    metavar="ELO0,ELO1,ALPHA,BETA",
+    help="Stop once the first of two players is shown stronger or not.",
+)
+@home_option
+@config_option
+@json_option
+@debug_option
+def tournament(
+    file: Path | None,
+    games: tuple[str, ...],
+    players: tuple[str, ...],
+    seats: int | None,
+    matches: int | None,
+    kind: Any,
+    seating: Any,
+    pairs: tuple[str, ...],
+    seed: int | None,
+    concurrency: int | None,
+    engine: str,
+    resume: bool,
+    sprt: str | None,
+    home: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a tournament and print its standings.
+
+    FILE.toml says what is played; flags replace what they name. Without FILE the built-in default is taken:
+    scripted against random in every game. The same command and seed play the same matches, byte for byte.
+    """
+    from arena import logs
+    from arena.cli.progress import MatchProgress
+    from arena.config import load
+    from arena.errors import TournamentError
+    from arena.tournament import run_tournament
+    from arena.tournament_file import Overrides, read_tournament
+
+    if engine == "ray":
+        raise TournamentError("--engine ray: not in this version, allowed is local")
+    logs.configure()
+    settings = load(file=config_file, flags={"home": home, "tournament.concurrency": concurrency}).settings
+    asked = read_tournament(
+        file,
+        overrides=Overrides(
+            games=games,
+            players=players,
+            seats=seats,
+            matches=matches,
+            format=kind,
+            seating=seating,
+            seed=seed,
+            sprt=sprt,
+            options=parse_pairs(pairs, what="--option"),
+        ),
+        retries=settings.match.retries,
+        deadline_s=settings.match.deadline_s,
+    )
+    with MatchProgress() as progress:
+        try:
+            result = run_tournament(
+                asked,
+                home=settings.home,
+                concurrency=settings.tournament.concurrency,
+                resume=resume,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            click.echo("What was finished is kept; the same command with --resume goes on.", err=True)
+            raise
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        _show(result)
+    if result.failed:
+        first = result.failures[0]
+        # In a Swiss tournament later rounds were paired on a failed match, so it stays as it is.
+        again = "" if asked.format == "swiss" else "; --resume plays them again"
+        click.echo(
+            f"Error: {result.failed} of {result.planned} matches failed, first {first['match']}: "
+            f"{first['error']}{again}",
+            err=True,
+        )
+        click.get_current_context().exit(1)
+
+
+def _show(result: Any) -> None:
+    from arena.cli.standings import print_board
+    from games.registry import load_game
+
+    titles = {game: load_game(game).title for game in {row.game for row in result.board.standings}}
+    print_board(result.board, titles=titles)
+    for game, found in (result.sprt or {}).items():
+        click.echo(
+            f"SPRT {game}: {found['player']}, {found['status'].replace('_', ' ')}, LLR {found['llr']:.2f} "
+            f"({found['lower']:.2f} to {found['upper']:.2f}) after {found['pairs']} pairs"
+        )
+    for game, lines in result.imbalance.items():
+        click.echo(f"Uneven in {game}:")
+        for line in lines:
+            click.echo(f"  {line}")
+    rate = result.played / result.wall_s if result.wall_s else 0.0
+    click.echo(
+        f"Tournament {result.tournament}: {result.played} of {result.planned} matches played, "
+        f"{result.failed} failed, {result.wall_s:.1f} s ({rate:.0f}/s)"
+    )
+    click.echo(f"Records: {result.records}")
+    click.echo(f"Verify them: arena replay verify {result.records}/*.arena")

@@ -1,0 +1,599 @@
+"""Spectators: every match is one shared log, and each watcher pulls from it at its own pace.
+
+Nothing is queued for a watcher. It holds a cursor into the log of its perspective, whose rows are encoded once
+for all who read it; so a match never waits, and a watcher that does not read costs no memory. One that had
+caught up and then fell more than `max_behind` entries behind starts over from a fresh snapshot.
+
+Entries become visible `delay_s` after they fell, to every watcher alike; a match is over for watchers when its
+last entry is visible. Until then the public view is for everyone, a seat's view for who sits there, and all
+of it for administrators; afterwards everything is open. Finished matches are read back from their records.
+"""
+
+import json
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal
+
+import msgpack
+
+from arena.errors import RequestRefused
+from clients.protocol.messages import JSON, MAX_BATCH, MAX_DEPTH, MAX_ITEMS, MSGPACK, Error, Snapshot, encode
+from games.base import Event
+from games.errors import ArenaError
+from games.referee import Entry, Input
+from games.text import clean_name
+from replays.export import addressed
+from replays.record import Record, entry_to_data
+from replays.visitors import OMNISCIENT, PUBLIC, Perspective, visible
+
+MAX_BEHIND = 1024
+"""Entries that a watcher who had caught up may fall behind before it starts over."""
+PULL_BYTES = 64 * 1024
+"""Bytes that one pull aims at."""
+MAX_ROW_DEPTH = MAX_DEPTH - 8
+"""Lists and maps within one another in a row."""
+MAX_FINISHED_ENTRIES = 100_000
+"""Entries of finished matches that are kept at hand, in all."""
+CLOCKS_FRESH_S = 0.25
+"""Seconds for which an encoded frame with clocks in it may be handed to another watcher."""
+
+Frame = bytes | str
+Find = Callable[[str], Record | None]
+"""Returns the record of a finished match, None where there is none. May block."""
+Found = Record | Exception | None
+Offload = Callable[[Callable[[], Record | None], Callable[[Found], None]], None]
+"""Runs the first argument where it may block, and hands what it returned or raised to the second, in the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchInfo:
+    """What everyone may know of a match from the start."""
+
+    match: str
+    game: str
+    rules: str
+    options: Mapping[str, Any]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, record: Record, *, match: str) -> "MatchInfo":
+        """Return it for a recorded match."""
+        header = record.header
+        names = tuple(info.name for info in header.seats)
+        return cls(match, header.game, header.rules, header.options, names)
+
+
+class _Reading:
+    """The log of one perspective: which entries it sees, each encoded once for each encoding in use."""
+
+    def __init__(self, perspective: Perspective) -> None:
+        self.perspective = perspective
+        self.seen: list[Entry] = []
+        self._scanned = 0
+        self._rows: dict[str, list[Any]] = {}
+        self._frames: OrderedDict[tuple[Any, ...], tuple[float, int, Frame]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.seen)
+
+    def extend(self, entries: Sequence[Entry], stop: int) -> bool:
+        """Take in what became visible up to `stop`; return whether this perspective sees any of it."""
+        before = len(self.seen)
+        for index in range(self._scanned, stop):
+            entry = entries[index]
+            everything = self.perspective == OMNISCIENT
+            if everything if isinstance(entry, Input) else visible(entry, self.perspective):
+                self.seen.append(entry)
+        self._scanned = stop
+        return len(self.seen) > before
+
+    def frame(
+        self,
+        match: str,
+        first: int,
+        *,
+        limit_bytes: int,
+        subprotocol: str,
+        clocks: Mapping[int, float] | None,
+        over: bool,
+        now: float,
+    ) -> tuple[int, Frame]:
+        """Return the frame of the entries from `first`, and the number after its last one."""
+        key = (first, len(self.seen), limit_bytes, subprotocol, over)
+        known = self._frames.get(key)
+        if known is not None and (clocks is None or now - known[0] <= CLOCKS_FRESH_S):
+            return known[1], known[2]
+        rows = self._encoded(subprotocol)
+        stop, size = first, 0
+        while stop < len(rows) and stop - first < MAX_BATCH and (size < limit_bytes or stop == first):
+            size += len(rows[stop])
+            stop += 1
+        last = stop == len(rows)
+        head: dict[str, Any] = {"type": "frames", "match": match, "first": first, "over": over and last}
+        if clocks is not None and last:
+            head["clocks"] = {str(seat): round(left, 3) for seat, left in clocks.items()}
+        frame = _assemble(head, rows[first:stop], subprotocol)
+        self._frames[key] = (now, stop, frame)
+        if len(self._frames) > 8:
+            self._frames.popitem(last=False)
+        return stop, frame
+
+    def _encoded(self, subprotocol: str) -> list[Any]:
+        rows = self._rows.setdefault(subprotocol, [])
+        rows.extend(_row(entry, self.perspective, subprotocol) for entry in self.seen[len(rows) :])
+        return rows
+
+
+@dataclass(eq=False, slots=True)
+class _Stream:
+    """One match: its entries in order, how many of them are visible, and who watches."""
+
+    info: MatchInfo
+    delay_s: float
+    entries: list[Entry] = field(default_factory=list)
+    visible: int = 0
+    closed: bool = False
+    due: deque[tuple[float, int, Mapping[int, float] | None]] = field(default_factory=deque)
+    """What is held back: when it becomes visible, the entries up to there, and the clocks at that moment."""
+    clocks: tuple[float, Mapping[int, float]] | None = None
+    clocks_number: int = 0
+    readings: dict[Perspective, _Reading] = field(default_factory=dict)
+    watchers: "dict[Watcher, None]" = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        return self.closed and not self.due
+
+    def reading(self, perspective: Perspective) -> _Reading:
+        reading = self.readings.get(perspective)
+        if reading is None:
+            reading = self.readings[perspective] = _Reading(perspective)
+            reading.extend(self.entries, self.visible)
+        return reading
+
+
+class Watcher:
+    """One reader of one match. `frames` pulls what is due; `on_more` is called when there is something."""
+
+    def __init__(
+        self,
+        hub: "Hub",
+        *,
+        perspective: Perspective,
+        may_see: frozenset[Perspective],
+        request_id: str,
+        subprotocol: str,
+        on_more: Callable[[], None],
+    ) -> None:
+        self.perspective = perspective
+        self.ended = False
+        """Whether nothing will ever follow: the match is over and told, or the request failed."""
+        self.on_more = on_more
+        self._hub = hub
+        self._may_see = may_see
+        self._request_id = request_id
+        self._subprotocol = subprotocol
+        self._stream: _Stream | None = None
+        self._failure: RequestRefused | None = None
+        self._cursor = 0
+        self._clocks_number = 0
+        self._greeted = self._dropped = self._caught_up = False
+
+    @property
+    def match(self) -> str:
+        """The match watched; empty while its record is being looked for."""
+        return "" if self._stream is None else self._stream.info.match
+
+    def frames(self, *, limit_bytes: int = PULL_BYTES) -> list[Frame]:
+        """Return encoded frames that are due, of about `limit_bytes`; pull again when they have been sent."""
+        if self.ended:
+            return []
+        if self._failure is not None:
+            self.ended = True
+            refused = Error(code=self._failure.wire, message=str(self._failure), id=self._request_id)
+            return [encode(refused, subprotocol=self._subprotocol)]
+        stream = self._stream
+        if stream is None:
+            return []
+        reading = stream.reading(self.perspective)
+        found: list[Frame] = []
+        if self._caught_up and len(reading) - self._cursor > self._hub.max_behind:
+            self._greeted, self._dropped, self._caught_up, self._cursor = False, True, False, 0
+            self._hub.drops += 1
+        if not self._greeted:
+            found.append(encode(self._snapshot(stream, reading), subprotocol=self._subprotocol))
+            self._greeted = True
+        found += self._pull(stream, reading, limit_bytes - sum(map(len, found)))
+        return found
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.ended = True
+        self._hub.forget(self)
+
+    def _pull(self, stream: _Stream, reading: _Reading, limit_bytes: int) -> Iterator[Frame]:
+        now = self._hub.clock()
+        while limit_bytes > 0:
+            clocks = None
+            if stream.clocks is not None and not stream.over:
+                at, left = stream.clocks
+                clocks = {seat: max(0.0, seconds - (now - at)) for seat, seconds in left.items()}
+            fresh_clocks = clocks is not None and self._clocks_number < stream.clocks_number
+            if self._cursor == len(reading) and not stream.over and not fresh_clocks:
+                self._caught_up = True
+                return
+            self._cursor, frame = reading.frame(
+                stream.info.match,
+                self._cursor,
+                limit_bytes=PULL_BYTES,
+                subprotocol=self._subprotocol,
+                clocks=clocks,
+                over=stream.over,
+                now=now,
+            )
+            limit_bytes -= len(frame)
+            yield frame
+            if self._cursor == len(reading):
+                self._caught_up, self._clocks_number = True, stream.clocks_number
+                if stream.over:
+                    self.ended = True
+                    self._hub.forget(self)
+                return
+
+    def _snapshot(self, stream: _Stream, reading: _Reading) -> Snapshot:
+        info, seat = stream.info, self.perspective if isinstance(self.perspective, int) else None
+        kind: Literal["public", "seat", "all"] = (
+            "seat" if isinstance(self.perspective, int) else self.perspective
+        )
+        return Snapshot(
+            id=self._request_id,
+            match=info.match,
+            game=info.game,
+            rules=info.rules,
+            options=dict(info.options),
+            names=[clean_name(name) for name in info.names],
+            perspective=kind,
+            seat=seat,
+            allowed=allowed(self._may_see, over=stream.over),
+            entries=len(reading),
+            delay_s=stream.delay_s,
+            live=not stream.over,
+            dropped=self._dropped,
+        )
+
+    def _found(self, stream: _Stream) -> None:
+        self._stream = stream
+        stream.watchers[self] = None
+
+    def _failed(self, failure: RequestRefused) -> None:
+        self._failure = failure
+
+
+class Hub:
+    """All matches that can be watched.
+
+    Args:
+        clock: seconds, never going back.
+        call_later: calls a function after so many seconds; needed where matches are shown with a delay.
+        find: returns the record of a finished match; by default there is none.
+        offload: runs `find` where it may block; by default it is run at once.
+        max_behind: see `MAX_BEHIND`.
+        max_watchers: watchers at the same time, in all.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        call_later: Callable[[float, Callable[[], None]], object] | None = None,
+        find: Find = lambda match: None,
+        offload: Offload | None = None,
+        max_behind: int = MAX_BEHIND,
+        max_watchers: int = 10_000,
+    ) -> None:
+        self.clock = clock
+        self.max_behind = max_behind
+        self.max_watchers = max_watchers
+        self.drops = 0
+        """How often a watcher had to start over."""
+        self._call_later = call_later
+        self._find = find
+        self._offload = offload or _at_once
+        self._streams: dict[str, _Stream] = {}
+        self._finished: OrderedDict[str, _Stream] = OrderedDict()
+        self._finished_entries = 0
+        self._wanted: dict[str, list[Watcher]] = {}
+        self._watchers = 0
+
+    def open(self, info: MatchInfo, *, delay_s: float = 0.0, entries: Sequence[Entry] = ()) -> None:
+        """Begin a match; `entries` are those so far, where it goes on from its record."""
+        stream = _Stream(info, delay_s)
+        self._streams[info.match] = stream
+        self._drop(info.match)
+        if entries:
+            self.publish(info.match, entries)
+
+    def publish(
+        self, match: str, entries: Sequence[Entry], *, clocks: Mapping[int, float] | None = None
+    ) -> None:
+        """Add entries of a match. Never blocks and never waits for anyone.
+
+        Args:
+            match: one that is open.
+            entries: in the order in which they fell.
+            clocks: seconds left by seat, of turns that everyone may know to be open; None leaves them as they are.
+        """
+        stream = self._streams[match]
+        stream.entries += entries
+        if stream.delay_s > 0:
+            self._hold_back(stream, clocks)
+        else:
+            self._show(stream, len(stream.entries), clocks)
+
+    def close(self, match: str) -> None:
+        """End a match: it is over, and its record is whole."""
+        stream = self._streams[match]
+        stream.closed = True
+        if stream.due:
+            return
+        self._settle(stream)
+
+    def abandon(self, match: str, *, wire: str, reason: str) -> None:
+        """Stop showing a match that is not over; its watchers are told why."""
+        stream = self._streams.pop(match, None)
+        if stream is None:
+            return
+        for watcher in list(stream.watchers):
+            watcher._failed(RequestRefused(wire, reason))
+            self.forget(watcher)
+            watcher.on_more()
+
+    def watch(
+        self,
+        match: str,
+        *,
+        perspective: Literal["public", "seat", "all"] = "public",
+        seat: int | None = None,
+        may_see: Collection[Perspective] = (),
+        request_id: str = "",
+        subprotocol: str = MSGPACK,
+        on_more: Callable[[], None] = lambda: None,
+    ) -> Watcher:
+        """Return a watcher, whose first frame is a snapshot.
+
+        Args:
+            match: live or finished; a record that must be looked for first is looked for elsewhere, and if
+                there is none the watcher's only frame is an error.
+            perspective, seat: what to show; `seat` goes with the perspective of that name alone.
+            may_see: what the watcher may see before the end apart from the public's view: the numbers of its
+                own seats, or `"all"`, which is everything.
+            request_id: stands in the snapshot or error.
+            subprotocol: the encoding of the frames.
+            on_more: called when there is something to pull; it must only take note.
+
+        Raises `RequestRefused` with `forbidden`, `bad_message` or `limit`.
+        """
+        if (seat is None) == (perspective == "seat"):
+            raise RequestRefused(
+                "bad_message", "seat: it is given with the perspective 'seat', and only there"
+            )
+        if self._watchers >= self.max_watchers:
+            raise RequestRefused("limit", f"watchers: there are {self.max_watchers}, no more are taken")
+        reader: Perspective = seat if perspective == "seat" and seat is not None else "public"
+        if perspective == "all":
+            reader = OMNISCIENT
+        watcher = Watcher(
+            self,
+            perspective=reader,
+            may_see=frozenset(may_see),
+            request_id=request_id,
+            subprotocol=subprotocol,
+            on_more=on_more,
+        )
+        stream = self._streams.get(match) or self._finished.get(match)
+        if stream is not None:
+            refusal = _refusal(watcher, stream)
+            if refusal is not None:
+                raise refusal
+            watcher._found(stream)
+            self._watchers += 1
+            return watcher
+        self._watchers += 1
+        waiting = self._wanted.setdefault(match, [])
+        waiting.append(watcher)
+        if len(waiting) == 1:
+            self._offload(lambda: self._find(match), lambda result: self._looked_up(match, result))
+        return watcher
+
+    def forget(self, watcher: Watcher) -> None:
+        """Let go of a watcher; `Watcher.close` calls it."""
+        stream = watcher._stream
+        if stream is not None:
+            if watcher in stream.watchers:
+                del stream.watchers[watcher]
+                self._watchers -= 1
+            return
+        for waiting in self._wanted.values():
+            if watcher in waiting:
+                waiting.remove(watcher)
+                self._watchers -= 1
+
+    def live(self) -> list[dict[str, Any]]:
+        """Return what everyone may know of the matches that go on, the oldest first."""
+        return [
+            {
+                "match": stream.info.match,
+                "game": stream.info.game,
+                "names": [clean_name(name) for name in stream.info.names],
+                "watchers": len(stream.watchers),
+                "delay_s": stream.delay_s,
+            }
+            for stream in self._streams.values()
+        ]
+
+    def __contains__(self, match: str) -> bool:
+        return match in self._streams
+
+    @property
+    def watchers(self) -> int:
+        """How many watchers there are."""
+        return self._watchers
+
+    def _hold_back(self, stream: _Stream, clocks: Mapping[int, float] | None) -> None:
+        if self._call_later is None:
+            raise ValueError("a match with a delay needs a hub with call_later")
+        stream.due.append((self.clock() + stream.delay_s, len(stream.entries), clocks))
+        if len(stream.due) == 1:
+            self._call_later(stream.delay_s, lambda: self._release(stream))
+
+    def _release(self, stream: _Stream) -> None:
+        now = self.clock()
+        # A timer may fire a little early; what is nearly due is due.
+        while stream.due and stream.due[0][0] <= now + 0.001:
+            _, stop, clocks = stream.due.popleft()
+            self._show(stream, stop, clocks)
+        if stream.due:
+            assert self._call_later is not None
+            self._call_later(max(0.0, stream.due[0][0] - now), lambda: self._release(stream))
+        elif stream.closed:
+            self._settle(stream)
+
+    def _show(self, stream: _Stream, stop: int, clocks: Mapping[int, float] | None) -> None:
+        stream.visible = stop
+        if clocks is not None:
+            stream.clocks, stream.clocks_number = (self.clock(), clocks), stream.clocks_number + 1
+        changed = {
+            perspective
+            for perspective, reading in stream.readings.items()
+            if reading.extend(stream.entries, stop) or clocks is not None
+        }
+        for watcher in list(stream.watchers):
+            if watcher.perspective in changed:
+                watcher.on_more()
+
+    def _settle(self, stream: _Stream) -> None:
+        match = stream.info.match
+        if self._streams.get(match) is stream:
+            del self._streams[match]
+        self._keep(match, stream)
+        for watcher in list(stream.watchers):
+            watcher.on_more()
+
+    def _keep(self, match: str, stream: _Stream) -> None:
+        self._drop(match)
+        self._finished[match] = stream
+        self._finished_entries += len(stream.entries)
+        while len(self._finished) > 1 and self._finished_entries > MAX_FINISHED_ENTRIES:
+            self._drop(next(iter(self._finished)))
+
+    def _drop(self, match: str) -> None:
+        stream = self._finished.pop(match, None)
+        if stream is not None:
+            self._finished_entries -= len(stream.entries)
+
+    def _looked_up(self, match: str, result: Found) -> None:
+        waiting = self._wanted.pop(match, [])
+        stream = self._streams.get(match)
+        failure: RequestRefused | None = None
+        if stream is None and isinstance(result, Record):
+            stream = _Stream(
+                MatchInfo.of(result, match=match), 0.0, result.entries, len(result.entries), True
+            )
+            self._keep(match, stream)
+        elif stream is None and isinstance(result, Exception):
+            failure = RequestRefused(
+                "internal", str(result) if isinstance(result, ArenaError) else "it failed"
+            )
+        elif stream is None:
+            failure = RequestRefused("unknown_match", f"match: none has the id {clean_name(match)!r}")
+        for watcher in waiting:
+            refusal = failure if stream is None else _refusal(watcher, stream)
+            if refusal is None and stream is not None:
+                watcher._found(stream)
+            elif refusal is not None:
+                watcher._failed(refusal)
+                self._watchers -= 1
+            watcher.on_more()
+
+
+def allowed(may_see: Collection[Perspective], *, over: bool) -> list[str]:
+    """Return the perspectives that a watcher may ask for."""
+    if over or OMNISCIENT in may_see:
+        return ["public", "seat", "all"]
+    return ["public", "seat"] if may_see else ["public"]
+
+
+def _refusal(watcher: Watcher, stream: _Stream) -> RequestRefused | None:
+    perspective, may_see = watcher.perspective, watcher._may_see
+    seats = len(stream.info.names)
+    if isinstance(perspective, int) and not 0 <= perspective < seats:
+        return RequestRefused(
+            "bad_message", f"seat: got {perspective}, this match has seats 0 to {seats - 1}"
+        )
+    if perspective == PUBLIC or stream.over or OMNISCIENT in may_see or perspective in may_see:
+        return None
+    what = "everything" if perspective == OMNISCIENT else f"the view of seat {perspective}"
+    return RequestRefused(
+        "forbidden", f"watch: {what} is for administrators and who sits there until the match is over"
+    )
+
+
+def _at_once(function: Callable[[], Record | None], done: Callable[[Found], None]) -> None:
+    result: Found
+    try:
+        result = function()
+    except Exception as error:
+        result = error
+    done(result)
+
+
+def _row(entry: Entry, perspective: Perspective, subprotocol: str) -> Any:
+    if isinstance(entry, Event):
+        data: list[Any] = ["e", entry.kind, entry.data, addressed(entry, perspective)]
+    else:
+        # What a learner needs of how the action was sampled stays in the record.
+        data = entry_to_data(entry._replace(trace=None))
+    plain = [_plain(value, MAX_ROW_DEPTH) for value in data]
+    return _json(plain) if subprotocol == JSON else msgpack.packb(plain, use_bin_type=True)
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """Return what either encoding can carry of a value: a record may hold more than a frame."""
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if kind is int:
+        return value if -(2**63) <= value < 2**63 else str(value)
+    if kind is bool or kind is float or value is None:
+        return value
+    if kind is bytes:
+        return {"bytes": value.hex()}
+    if not depth:
+        return "…"
+    if kind is dict:
+        kept = islice(value.items(), MAX_ITEMS)
+        return {_plain(str(key), 0): _plain(item, depth - 1) for key, item in kept}
+    if kind is list or kind is tuple:
+        return [_plain(item, depth - 1) for item in value[:MAX_ITEMS]]
+    return str(value)
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _assemble(head: Mapping[str, Any], rows: Sequence[Any], subprotocol: str) -> Frame:
+    """Return a frames message around rows that are encoded already."""
+    if subprotocol == JSON:
+        return f'{_json(head)[:-1]},"entries":[{",".join(rows)}]}}'
+    packer = msgpack.Packer(use_bin_type=True, autoreset=False)
+    packer.pack_map_header(len(head) + 1)
+    for key, value in head.items():
+        packer.pack(key)
+        packer.pack(value)
+    packer.pack("entries")
+    packer.pack_array_header(len(rows))
+    start: bytes = packer.bytes()
+    return b"".join((start, *rows))

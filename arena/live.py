@@ -1,0 +1,349 @@
+"""One live match: remote seats at a table whose every input is on disk before anyone hears of it.
+
+A remote seat is an agent whose answers come over a connection. It outlives connections: it keeps what its seat
+was told, numbered for that seat alone, its open request, and its clocks. Whoever holds its resume token takes it
+up again. It keeps time itself: a turn that nobody answers ends at its deadline, and a seat whose connection
+stays away longer than the grace is gone, and forfeits when it next owes a turn.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from agents.base import Agent, Decision, Gone, Seat
+from agents.match import MatchResult, play
+from arena.hub import Hub, MatchInfo
+from clients.protocol.messages import Over, WireEvent
+from games.base import Event
+from games.referee import Entry, Input, Referee, Turn
+from replays.record import Footer, Header
+from replays.writer import RecordWriter
+
+Closed = Literal["answered", "deadline", "closed"]
+"""Why a request is no longer open."""
+
+_CLOSED_BY: dict[str, Closed] = {"timeout": "deadline", "disconnect": "deadline", "forfeit": "closed"}
+
+
+class Timer(Protocol):
+    """Something that will happen."""
+
+    def cancel(self) -> None:
+        """Let it not happen."""
+
+
+class Clock(Protocol):
+    """Time in seconds, never going back, and what is to happen later; an asyncio loop is one."""
+
+    def time(self) -> float:
+        """Return the time."""
+        ...
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer:
+        """Call `callback` in `delay` seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """How long a remote seat has: for a turn (retries included), in the bank for all turns, after a disconnect."""
+
+    deadline_s: float = 60.0
+    bank_s: float = 0.0
+    grace_s: float = 30.0
+
+
+class Link(Protocol):
+    """A connection that holds a seat."""
+
+    def news(self, agent: "RemoteAgent") -> None:
+        """The seat has events, a turn or an end that were not sent yet."""
+
+    def settled(self, agent: "RemoteAgent", request: int) -> None:
+        """The answer to `request` is recorded."""
+
+    def taken_over(self, agent: "RemoteAgent") -> None:
+        """Another connection holds the seat from now on."""
+
+    def failed(self, agent: "RemoteAgent", reason: str) -> None:
+        """The match cannot go on."""
+
+
+@dataclass(slots=True, eq=False)
+class Stopwatch:
+    """Measures the server's own time: from the last answer that a turn waited for to when it is asked."""
+
+    clock: Clock
+    observe: Callable[[float], None]
+    _answered: float | None = None
+
+    def reply(self) -> None:
+        """An answer has come."""
+        self._answered = self.clock.time()
+
+    def ask(self) -> None:
+        """A turn is asked."""
+        if self._answered is not None:
+            self.observe(self.clock.time() - self._answered)
+            self._answered = None
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """An open request: the turn, when it ends (on the host's clock), and where its answer goes."""
+
+    request: int
+    turn: Turn
+    ends_at: float
+    answer: asyncio.Future[Decision]
+    timer: Timer
+    state: Closed | None = None
+    """None while the answer is awaited; then why no other is taken."""
+
+
+class RemoteAgent(Agent):
+    """A seat that is played over a connection.
+
+    Args:
+        seat: where it sits.
+        info: the match.
+        retries: how often an illegal answer is asked again.
+        clock: time.
+        clocks: how long it has.
+        owner: the name of the identity that plays it, empty for nobody in particular.
+        stopwatch: the match's.
+    """
+
+    keeps_time = True
+
+    def __init__(
+        self,
+        seat: Seat,
+        *,
+        info: MatchInfo,
+        retries: int,
+        clock: Clock,
+        clocks: Clocks,
+        owner: str = "",
+        stopwatch: Stopwatch | None = None,
+    ) -> None:
+        super().__init__(seat)
+        self.stopwatch = stopwatch
+        self.info = info
+        self.retries = retries
+        self.clock = clock
+        self.clocks = clocks
+        self.owner = owner
+        self.resume = ""
+        """The token, where it is known; the store knows its hash."""
+        self.log: list[WireEvent] = []
+        """What the seat was told, as `[kind, data]`."""
+        self.closed: list[Closed] = []
+        """Why each request is no longer open; the first request is number 1."""
+        self.asked: Asked | None = None
+        self.over: Over | None = None
+        self.gone = False
+        self.link: Link | None = None
+        self.bank_s = clocks.bank_s
+        self._ply: int | None = None
+        self._began = 0.0
+        self._bank_before = clocks.bank_s
+        self._grace: Timer | None = None
+
+    # The match's side
+
+    def observe(self, events: Sequence[Event]) -> None:
+        """Events were sent when they fell (see `tell`)."""
+
+    async def act(self, turn: Turn) -> Decision:
+        if self.gone:
+            raise Gone("the player is gone")
+        asked = self._ask(turn)
+        try:
+            return await asked.answer
+        finally:
+            asked.timer.cancel()
+
+    async def close(self) -> None:
+        self._stop_grace()
+
+    def tell(self, events: Sequence[WireEvent]) -> None:
+        """Note events that the seat may see, and let the connection know."""
+        self.log.extend(events)
+        if self.link is not None:
+            self.link.news(self)
+
+    def record(self, given: Input) -> None:
+        """Note that an input of this seat is on disk."""
+        asked, self.asked = self.asked, None
+        request = len(self.closed) + 1
+        self.closed.append(_CLOSED_BY.get(given.failure or "", "answered"))
+        if asked is not None:
+            used_s = self.clock.time() - self._began
+            self.bank_s = max(0.0, self._bank_before - max(0.0, used_s - self.clocks.deadline_s))
+            if self.link is not None and asked.state == "answered":
+                self.link.settled(self, request)
+
+    def finish(self, over: Over) -> None:
+        """Note how the match ended."""
+        self.over = over
+        if self.link is not None:
+            self.link.news(self)
+
+    def fail(self, reason: str) -> None:
+        """Say that the match cannot go on."""
+        link, self.link = self.link, None
+        if link is not None:
+            link.failed(self, reason)
+
+    def _ask(self, turn: Turn) -> Asked:
+        now = self.clock.time()
+        if turn.ply != self._ply:
+            self._ply, self._began, self._bank_before = turn.ply, now, self.bank_s
+        ends_at = self._began + self.clocks.deadline_s + self._bank_before
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        timer = self.clock.call_later(max(0.0, ends_at - now), self._out_of_time)
+        self.asked = Asked(len(self.closed) + 1, turn, ends_at, answer, timer)
+        if self.stopwatch is not None:
+            self.stopwatch.ask()
+        if self.link is not None:
+            self.link.news(self)
+        return self.asked
+
+    def _out_of_time(self) -> None:
+        asked = self.asked
+        if asked is not None and asked.state is None:
+            asked.state = "deadline"
+            failure = "timeout" if self.link is not None else "disconnect"
+            if not asked.answer.done():
+                asked.answer.set_result(Decision(None, failure=failure))
+
+    # The connection's side
+
+    def attach(self, link: Link) -> None:
+        """Let a connection hold the seat; one that held it before is told."""
+        before, self.link = self.link, link
+        self._stop_grace()
+        if before is not None and before is not link:
+            before.taken_over(self)
+
+    def detach(self, link: Link | None) -> None:
+        """Note that the connection is lost, if it is the one that holds the seat: the grace begins."""
+        if self.link is not link:
+            return
+        self.link = None
+        self._stop_grace()
+        if not self.gone and self.over is None:
+            self._grace = self.clock.call_later(self.clocks.grace_s, self.leave)
+
+    def leave(self) -> None:
+        """Give the seat up for good."""
+        self.gone = True
+        self.link = None
+        self._stop_grace()
+        asked = self.asked
+        if asked is not None and asked.state is None:
+            asked.state = "closed"
+            if not asked.answer.done():
+                asked.answer.set_exception(Gone("the player is gone"))
+
+    def reply(self, request: int, decision: Decision) -> str | None:
+        """Take the answer to a request; return why it is dropped, None where it is not (a receipt follows)."""
+        asked = self.asked
+        if asked is not None and asked.request == request:
+            if asked.state is None:
+                asked.state = "answered"
+                if self.stopwatch is not None:
+                    self.stopwatch.reply()
+                if not asked.answer.done():
+                    asked.answer.set_result(decision)
+            return None if asked.state == "answered" else asked.state
+        if 1 <= request <= len(self.closed):
+            return self.closed[request - 1]
+        return "unknown"
+
+    def _stop_grace(self) -> None:
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+
+
+@dataclass(slots=True, eq=False)
+class LiveMatch:
+    """A match that is being played.
+
+    `past` holds every entry so far where it goes on from a record; they are neither written nor published again.
+    """
+
+    info: MatchInfo
+    header: Header
+    referee: Referee
+    agents: Sequence[Agent]
+    writer: RecordWriter
+    hub: Hub
+    past: Sequence[Entry] = ()
+    remote: dict[int, RemoteAgent] = field(init=False)
+    entries: int = 0
+
+    def __post_init__(self) -> None:
+        self.remote = {
+            seat: agent for seat, agent in enumerate(self.agents) if isinstance(agent, RemoteAgent)
+        }
+        self._note(self.past)
+
+    async def run(self) -> MatchResult:
+        """Play to the end, the footer written and the seats told.
+
+        Raises `RecordWriteFailed` where the disk refuses; the record then ends with the last whole entry.
+        """
+        past = [entry for entry in self.past if isinstance(entry, Event)] if self.past else None
+        try:
+            result = await play(self.referee, self.agents, emit=self._emit, past=past)
+            self.writer.finish(Footer(result.outcome, result.ended, result.counts))
+        finally:
+            self.writer.close()
+        over = over_message(self.info.match, result)
+        for agent in self.remote.values():
+            agent.finish(over)
+        return result
+
+    def fail(self, reason: str) -> None:
+        """Tell the seats that the match cannot go on."""
+        for agent in self.remote.values():
+            agent.fail(reason)
+
+    def _emit(self, entries: Sequence[Entry]) -> None:
+        self.writer.write(entries)
+        self.hub.publish(self.info.match, entries)
+        self._note(entries)
+
+    def _note(self, entries: Sequence[Entry]) -> None:
+        """Tell each remote seat what it may see of these entries, all of which are on disk."""
+        news: dict[int, list[WireEvent]] = {}
+        self.entries += len(entries)
+        for entry in entries:
+            if isinstance(entry, Input):
+                if entry.seat in self.remote:
+                    self.remote[entry.seat].record(entry)
+                continue
+            wire: WireEvent = [entry.kind, entry.data]
+            for seat in self.remote if entry.audience is None else entry.audience:
+                if seat in self.remote:
+                    news.setdefault(seat, []).append(wire)
+        for seat, events in news.items():
+            self.remote[seat].tell(events)
+
+
+def over_message(match: str, result: MatchResult) -> Over:
+    """Return what the seats are told at the end."""
+    outcome = result.outcome
+    return Over(
+        match=match,
+        reason=outcome.reason,
+        returns=list(outcome.returns),
+        teams=list(outcome.teams),
+        roles=list(outcome.roles),
+        ended=list(result.ended),
+        counts={name: count for name, count in sorted(result.counts.items()) if count},
+    )

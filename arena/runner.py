@@ -1,0 +1,247 @@
+"""Match jobs: one match from plain data to plain data, its record written on the way.
+
+A job holds all that decides a match, so the same job gives the same record, byte for byte, in whichever
+process it runs. What goes wrong in a match is a report that says so; only a record that cannot be written
+(a full disk) ends a run. `arena.pool` runs many jobs on several processes.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agents.base import Agent, Seat
+from agents.match import DEFAULT_DEADLINE_S, MatchResult, play
+from agents.players import Player, make_agent
+from arena.schedule import MatchPlan
+from games.base import Outcome, State
+from games.errors import ArenaError
+from games.referee import DEFAULT_RETRIES, REFEREE_KINDS, Entry, Referee, tally
+from games.registry import load_game
+from games.rng import derive_seed
+from games.text import neutralise
+from replays.errors import RecordError, RecordWriteFailed
+from replays.reader import read_record
+from replays.record import Footer, Header, Record, SeatInfo
+from replays.verify import verify
+from replays.writer import RecordEncoder, RecordWriter
+
+MakeAgent = Callable[[str, Seat], Agent]
+
+PART_SUFFIX = ".part"
+"""Ends the name of a record that is being written and is not in its place yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchJob:
+    """One match to be played: its plan, and everything else that decides it."""
+
+    match: str
+    """Identifies the match within its tournament; stands in the record."""
+    plan: MatchPlan
+    seats: int
+    players: dict[str, str]
+    """Spec by name, of the players that the plan names."""
+    options: dict[str, Any] = field(default_factory=dict)
+    retries: int = DEFAULT_RETRIES
+    deadline_s: float = DEFAULT_DEADLINE_S
+    record: Path | None = None
+    """Where the record goes; None writes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeatReport:
+    """One seat of a finished match; `counts` are the referee's for this seat."""
+
+    player: str
+    spec: str
+    team: str
+    role: str
+    value: float
+    ended: str
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchReport:
+    """How a job ended. `error` is one line where the match could not be played; the rest is then empty."""
+
+    match: str
+    game: str
+    seed: int
+    error: str | None = None
+    reason: str = ""
+    turn_limit: bool = False
+    seats: tuple[SeatReport, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    record: Path | None = None
+    record_bytes: int = 0
+
+    def outcome(self) -> Outcome:
+        """Return the outcome of a match that was played."""
+        return Outcome(
+            self.reason,
+            tuple(seat.value for seat in self.seats),
+            tuple(seat.team for seat in self.seats),
+            tuple(seat.role for seat in self.seats),
+            self.turn_limit,
+        )
+
+
+def run_match(job: MatchJob, *, loop: asyncio.Runner, make: MakeAgent = make_agent) -> MatchReport:
+    """Play `job`, or take its record where a whole and true one is already there; `make` makes its agents.
+
+    Raises `RecordWriteFailed`; anything else that goes wrong is in the report's `error`.
+    """
+    try:
+        table = _Table(job, make)
+        report = table.adopt()
+        return table.play(loop) if report is None else report
+    except RecordWriteFailed:
+        raise
+    except ArenaError as error:
+        return failed(job, str(error))
+    except Exception as error:
+        return failed(job, f"{type(error).__name__}: {error}")
+
+
+def failed(job: MatchJob, error: str) -> MatchReport:
+    """Return the report of a match that could not be played."""
+    return MatchReport(job.match, job.plan.game, job.plan.seed, neutralise(error)[:500])
+
+
+class _Table:
+    """One match set up from a job."""
+
+    def __init__(self, job: MatchJob, make: MakeAgent) -> None:
+        self.job = job
+        self.game = load_game(job.plan.game)
+        self.state: State = self.game.new(seed=job.plan.seed, seats=job.seats, options=job.options)
+        self.players = [Player(name, job.players[name]) for name in job.plan.seated(self.state.teams())]
+        self.agents: list[Agent] = [
+            make(player.spec, self._seat(index)) for index, player in enumerate(self.players)
+        ]
+        self.header = Header(
+            game=self.game.name,
+            rules=self.game.version,
+            options=self.state.options.model_dump(mode="json"),
+            seed=job.plan.seed,
+            seats=tuple(
+                SeatInfo(player.name, player.spec, f"{type(agent).__name__} {agent.version}")
+                for player, agent in zip(self.players, self.agents, strict=True)
+            ),
+            retries=job.retries,
+            match=job.match,
+        )
+
+    def _seat(self, index: int) -> Seat:
+        # The match is part of the path: the matches of one deal share its cards, not their players' whims,
+        # or a player who meets its like would play the same match twice and count it as two.
+        # No names: where players sit by side, knowing who plays is knowing the sides.
+        return Seat(
+            self.game,
+            self.state.seats,
+            self.state.options,
+            index,
+            derive_seed(self.job.plan.seed, "agent", self.job.match, index),
+        )
+
+    def adopt(self) -> MatchReport | None:
+        """Return the report of the record that stands at the job's place, None where none can be used."""
+        path = self.job.record
+        if path is None or not path.exists():
+            return None
+        try:
+            record = read_record(path)
+        except RecordError:
+            return None
+        if record.footer is None or record.header != self.header or not verify(record).ok:
+            return None
+        counts = seat_counts(record, len(self.players))
+        footer = record.footer
+        return self._report(MatchResult(footer.outcome, footer.ended, footer.counts, counts))
+
+    def play(self, loop: asyncio.Runner) -> MatchReport:
+        referee = Referee(self.state, retries=self.job.retries)
+        path = self.job.record
+        if path is None:
+            return self._report(loop.run(play(referee, self.agents, deadline_s=self.job.deadline_s)))
+        if all(agent.instant for agent in self.agents):
+            entries: list[Entry] = []
+            result = loop.run(play(referee, self.agents, emit=entries.extend))
+            write_whole(path, self.header, entries, self._footer(result))
+            return self._report(result)
+        _discard(path)
+        with RecordWriter(path, self.header) as writer:
+            result = loop.run(play(referee, self.agents, emit=writer.write, deadline_s=self.job.deadline_s))
+            writer.finish(self._footer(result))
+        return self._report(result)
+
+    def _footer(self, result: MatchResult) -> Footer:
+        return Footer(result.outcome, result.ended, result.counts, 0)
+
+    def _report(self, result: MatchResult) -> MatchReport:
+        job, outcome = self.job, result.outcome
+        return MatchReport(
+            match=job.match,
+            game=job.plan.game,
+            seed=job.plan.seed,
+            reason=outcome.reason,
+            turn_limit=outcome.turn_limit,
+            seats=tuple(
+                SeatReport(player.name, player.spec, team, role, float(value), ended, dict(counts))
+                for player, team, role, value, ended, counts in zip(
+                    self.players,
+                    outcome.teams,
+                    outcome.roles,
+                    outcome.returns,
+                    result.ended,
+                    result.seat_counts,
+                    strict=True,
+                )
+            ),
+            counts={name: count for name, count in result.counts.items() if count},
+            record=job.record,
+            record_bytes=0 if job.record is None else job.record.stat().st_size,
+        )
+
+
+def write_whole(path: Path, header: Header, entries: Sequence[Entry], footer: Footer) -> None:
+    """Write a finished match as a record in one step: `path` then holds all of it, or what it held before.
+
+    Raises `RecordWriteFailed`.
+    """
+    encoder = RecordEncoder()
+    frames = [encoder.header(header), encoder.entries(entries), encoder.footer(footer)]
+    part = path.with_name(f"{path.name}.{os.getpid()}{PART_SUFFIX}")
+    try:
+        try:
+            part.write_bytes(b"".join(frames))
+        except FileNotFoundError:
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(b"".join(frames))
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise RecordWriteFailed(f"{path}: cannot write the record: {error.strerror or error}") from None
+
+
+def _discard(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise RecordWriteFailed(f"{path}: cannot replace the record: {error.strerror or error}") from None
+
+
+def seat_counts(record: Record, seats: int) -> tuple[dict[str, int], ...]:
+    """Return what went wrong at each seat of a record."""
+    counts: list[Counter[str]] = [Counter() for _ in range(seats)]
+    for event in record.events():
+        if event.kind in REFEREE_KINDS:
+            tally(counts[event.data["seat"]], event)
+    return tuple(dict(seat) for seat in counts)

@@ -1,0 +1,54 @@
+"""`arena watch` as a user calls it: what is refused before the screen is taken over."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from arena.cli.main import cli
+from tests.replays.recording import make
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    path = tmp_path / "k.arena"
+    path.write_bytes(make("kuhn"))
+    return path
+
+
+def arena(*args: object) -> Result:
+    return CliRunner().invoke(cli, ["watch", *map(str, args)])
+
+
+def said(result: Result) -> str:
+    """Return the words of a refusal, whoever words it."""
+    return str(result.exception) + result.output
+
+
+def test_what_cannot_be_watched_is_refused(record: Path, tmp_path: Path) -> None:
+    assert "nothing to watch there" in said(arena(tmp_path / "none"))
+    (tmp_path / "no.arena").write_bytes(b"no")
+    assert "no arena record" in said(arena(tmp_path / "no.arena"))
+    assert "this match has seats 0 to 1" in said(arena(record, "--seat", 2))
+    assert "this match has plies 0 to" in said(arena(record, "--all", "--ply", 99))
+    assert "--ply needs --all" in said(arena(record, "--ply", 1))
+    assert "either --seat or --all" in said(arena(record, "--seat", 0, "--all"))
+    assert "--match needs a URL" in said(arena(record, "--match", "m"))
+    assert "the form is ws://HOST:PORT" in said(arena("http://127.0.0.1"))
+    assert "--match" in said(arena("ws://127.0.0.1:1"))
+
+
+def test_without_a_terminal_it_says_what_prints_a_record(record: Path) -> None:
+    result = arena(record)
+    assert result.exit_code == 2
+    assert "`arena replay show` prints a record" in result.output
+
+
+def test_the_command_line_loads_no_textual_until_it_is_needed() -> None:
+    code = (
+        "import sys; from arena.cli.main import cli; import arena.cli.watch; print('textual' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
