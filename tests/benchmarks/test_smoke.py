@@ -10,6 +10,8 @@ from benchmarks._measure import PEERS_HINT, Sample, Side, Spread, Work, interlea
 from benchmarks.flat_cost import Line
 
 TINY = {
+    "host_flat": ["--matches", "4", "--blocks", "2"],
+    "session_fuzz": ["--frames", "300"],
     "kuhn_openspiel": ["--games", "3", "--rounds", "2"],
     "werewolf_textarena": ["--games", "1", "--rounds", "2", "--words", "3"],
     "record_size": ["--games", "1", "--rounds", "1", "--matches", "2"],
@@ -19,13 +21,15 @@ TINY = {
     "spectator_load": ["--spectators", "5", "--events", "10", "--rounds", "1"],
 }
 SAYS = {
+    "host_flat": ["CPU ms a match", "matches and seats held"],
+    "session_fuzz": ["300 frames, none raised", "| bad_message "],
     "kuhn_openspiel": ["| ours ", "games/s"],
     "werewolf_textarena": ["| ours ", "actions/s"],
     "record_size": ["| scripted |", "| random ", "verify / play", "mean bytes"],
     "flat_cost": ["\nkuhn\n", "\nwerewolf\n", "resident MiB", "bytes a match"],
     "tournament_scaling": ["matches/s", "two processes are faster by", "| 2 "],
     "host_load": ["memory of an idle connection", "| arena ", "| bare echo of ", "failed 0; errors 0"],
-    "spectator_load": ["readers with every event | 4 of 4", "started over"],
+    "spectator_load": ["| 4 of 4 ", "started over"],
 }
 PEERS = {"kuhn_openspiel": "pyspiel", "werewolf_textarena": "textarena"}
 

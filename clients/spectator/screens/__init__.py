@@ -1,0 +1,1 @@
+"""The spectator's screens."""
