@@ -1,13 +1,15 @@
 """A person at a seat: where the seats come from. The screens are in `clients.spectator`."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from clients.link import Status
 from clients.match import Match, Turn
 from clients.protocol.messages import Waiting
-from clients.sdk import Status, connect
+from clients.sdk import Arena, connect
 from games.base import Event
 from games.errors import UnknownGame
 from games.referee import REFEREE_KINDS
@@ -23,6 +25,7 @@ class Seats(ABC):
         state: one line on what is being waited for.
         trouble: one line on what is wrong just now; empty for nothing.
         starts_in_s: seconds until bots take the places that are free, as they were told last; None for never.
+        ready: how many matches have begun and wait for the person.
         on_change: called when one of them has changed.
     """
 
@@ -30,6 +33,7 @@ class Seats(ABC):
         self.state = ""
         self.trouble = ""
         self.starts_in_s: float | None = None
+        self.ready = 0
         self.on_change: Callable[[], None] = lambda: None
 
     @abstractmethod
@@ -69,13 +73,37 @@ class ServerSeats(Seats):
         ) as arena:
             if self._ask.get("tournament"):
                 self.tell(f"Registered for the tournament {clean_name(self._ask['tournament'])}.")
-                async for match in arena.ask(**self._ask, on_waiting=self._waiting):
+                async for match in self._tournament(arena):
                     yield match
                     self.tell("Waiting for the next match of the tournament.")
                 return
             for _ in range(self._count):
                 self.tell("Asking for a seat …")
                 yield await arena.join(**self._ask, on_waiting=self._waiting)
+
+    async def _tournament(self, arena: Arena) -> AsyncIterator[Match]:
+        """Yield a tournament's matches one after another, and note when one waits for the person."""
+        ticket = arena.ask(**self._ask, on_waiting=self._waiting)
+        begun: asyncio.Queue[Match | None] = asyncio.Queue()
+
+        async def collect() -> None:
+            try:
+                async for match in ticket:
+                    begun.put_nowait(match)
+                    self.ready = begun.qsize()
+                    self.on_change()
+            finally:
+                begun.put_nowait(None)
+
+        collecting = asyncio.create_task(collect())
+        try:
+            while (match := await begun.get()) is not None:
+                self.ready = begun.qsize()
+                yield match
+            await collecting
+        finally:
+            collecting.cancel()
+            await asyncio.gather(collecting, return_exceptions=True)
 
     def _waiting(self, told: Waiting) -> None:
         try:

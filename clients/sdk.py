@@ -17,28 +17,21 @@ import logging
 import ssl as tls
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from clients.dial import Unreachable, check_address, dial
-from clients.errors import BadAddress, ClientError, Disconnected, ProtocolError, Refused, SeatLost
+from clients.dial import check_address
+from clients.errors import ClientError, Disconnected, ProtocolError, Refused, SeatLost
+from clients.link import Link, Status
 from clients.match import Challenge, Line, Match, Ticket, Turn, Watching
+from clients.protocol import codec
 from clients.protocol import messages as wire
 from clients.protocol.client import ClientConnection
 from games.errors import ArenaError
 from games.text import neutralise
 
-if TYPE_CHECKING:
-    from websockets.asyncio.client import ClientConnection as Socket
-
 __all__ = ["Arena", "Challenge", "Match", "Ticket", "Turn", "connect"]
 
-FIRST_WAIT_S = 0.1
-LONGEST_WAIT_S = 2.0
-"""Between two attempts to come back."""
-
 logger = logging.getLogger("arena.client")
-
-Status = Literal["connected", "reconnecting", "closed"]
 
 
 def connect(url: str, **options: Any) -> "Arena":
@@ -52,7 +45,7 @@ class Arena(Line):
     Args:
         url: `ws://HOST:PORT` or `wss://HOST:PORT`.
         token: shown to the server; empty shows none.
-        subprotocol: `messages.MSGPACK` or `messages.JSON`.
+        subprotocol: `codec.MSGPACK` or `codec.JSON`.
         client: name and version of the program, for the server's log.
         capabilities: such as `schema` (a JSON schema with every turn).
         reconnect_s: seconds after a loss within which it tries to come back; None is the server's grace.
@@ -69,7 +62,7 @@ class Arena(Line):
         url: str,
         *,
         token: str = "",
-        subprotocol: str = wire.MSGPACK,
+        subprotocol: str = codec.MSGPACK,
         client: str = "evoke-arena sdk",
         capabilities: tuple[str, ...] = (),
         reconnect_s: float | None = None,
@@ -82,23 +75,24 @@ class Arena(Line):
         self._connection = ClientConnection(
             subprotocol=subprotocol, token=token, client=client, capabilities=capabilities
         )
-        self._reconnect_s = reconnect_s
-        self._heartbeat_s = heartbeat_s
-        self._open_timeout_s = open_timeout_s
-        self._ssl = ssl
+        self._link = Link(
+            self.url,
+            connection=self._connection,
+            reconnect_s=reconnect_s,
+            heartbeat_s=heartbeat_s,
+            open_timeout_s=open_timeout_s,
+            ssl=ssl,
+            on_messages=self._take,
+            on_status=self._turned,
+        )
         self._on_status = on_status
         self._matches: dict[str, Match] = {}
         self._tickets: dict[str, Ticket] = {}
         self._watching: dict[str, Watching] = {}
         self._challenges: asyncio.Queue[Challenge | None] = asyncio.Queue()
-        self._due = asyncio.Event()
         self._ready: asyncio.Future[None] | None = None
-        self._ever_ready = False
-        self._heard = False
-        self._grace_s = 0.0
         self._error: ClientError | None = None
         self._task: asyncio.Task[None] | None = None
-        self.status: Status = "reconnecting"
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._run(), name=f"arena connection to {self.url}")
@@ -116,6 +110,11 @@ class Arena(Line):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @property
+    def status(self) -> Status:
+        """Whether the connection is there just now: `connected`, `reconnecting` or `closed`."""
+        return self._link.status
 
     @property
     def server(self) -> wire.Welcome | None:
@@ -215,7 +214,7 @@ class Arena(Line):
         self._check()
         watching = self._watching[match] = Watching()
         watching.id = self._connection.watch(match=match, perspective=perspective, seat=seat)
-        self._due.set()
+        self._link.wake()
         try:
             while True:
                 told = await watching.queue.get()
@@ -228,7 +227,7 @@ class Arena(Line):
             if self._watching.get(match) is watching:
                 del self._watching[match]
                 self._connection.unwatch(match=match)
-                self._due.set()
+                self._link.wake()
 
     async def close(self) -> None:
         """Close the connection. A seat that is not over is held for the server's grace, then forfeited."""
@@ -244,14 +243,14 @@ class Arena(Line):
         """Send an answer; False where its turn is no longer open. See `ClientConnection.act`."""
         self._check()
         sent = self._connection.act(match, **answer)
-        self._due.set()
+        self._link.wake()
         return sent
 
     def leave(self, match: str) -> None:
         """Give up a seat, which forfeits it."""
         self._check()
         self._connection.leave(match=match)
-        self._due.set()
+        self._link.wake()
 
     def _respond(self, ticket: str, accept: bool) -> Ticket:
         return self._ticket(self._connection.respond, None, ticket=ticket, accept=accept)
@@ -277,14 +276,14 @@ class Arena(Line):
             on_waiting=on_waiting,
             lasting=what.get("where") == "tournament",
         )
-        self._due.set()
+        self._link.wake()
         return ticket
 
     def _withdraw(self, identity: str) -> None:
         self._tickets.pop(identity, None)
         if self._error is None:
             self._connection.withdraw(identity)
-            self._due.set()
+            self._link.wake()
 
     def _check(self) -> None:
         if self._error is not None:
@@ -296,9 +295,7 @@ class Arena(Line):
 
     async def _run(self) -> None:
         try:
-            await self._first_session()
-            while True:
-                await self._come_back()
+            await self._link.run()
         except ClientError as error:
             self._end(error)
         except ModuleNotFoundError as error:
@@ -310,108 +307,20 @@ class Arena(Line):
             failed.__cause__ = error
             self._end(failed)
 
-    async def _first_session(self) -> None:
-        try:
-            await self._session()
-        except Unreachable as error:
-            if not self._ever_ready:
-                raise Disconnected(str(error)) from None
-
-    async def _come_back(self) -> None:
-        """Have one session that hears more than the handshake, however often it takes."""
-        import stamina
-
-        # Stamina tells its log of every wait; that is this program's log, and nobody may have set it up.
-        logging.getLogger("stamina").addHandler(logging.NullHandler())
-        grace_s = self._grace_s if self._reconnect_s is None else self._reconnect_s
-        try:
-            async for attempt in stamina.retry_context(
-                on=Unreachable,
-                attempts=None,
-                timeout=grace_s,
-                wait_initial=FIRST_WAIT_S,
-                wait_max=LONGEST_WAIT_S,
-                wait_jitter=FIRST_WAIT_S,
-            ):
-                with attempt:
-                    try:
-                        await self._session()
-                    except Unreachable:
-                        if not self._heard:
-                            raise
-        except Unreachable as error:
-            raise Disconnected(f"{error}; it was tried for {grace_s:g} s") from None
-
-    async def _session(self) -> None:
-        """Have one socket until it is lost. Raises `Unreachable` then, and `ClientError` where it ends for good."""
-        from websockets.exceptions import ConnectionClosed
-
-        self._heard = False
-        try:
-            socket = await dial(
-                self.url,
-                subprotocol=self._connection.subprotocol,
-                heartbeat_s=self._heartbeat_s,
-                open_timeout_s=self._open_timeout_s,
-                ssl=self._ssl,
-            )
-        except BadAddress as error:
-            # It was good before: what answers now may stand in for a server that is being started again.
-            raise Unreachable(str(error)) if self._ever_ready else error from None
-        self._connection.start()
-        writer = asyncio.create_task(self._write(socket))
-        late = asyncio.get_running_loop().call_later(self._open_timeout_s, self._give_up_handshake, socket)
-        why = ""
-        try:
-            async for frame in socket:
-                self._take(self._connection.receive(frame))
-                self._due.set()
-        except ConnectionClosed:
-            pass
-        except ProtocolError as error:
-            if not self._ever_ready:
-                raise
-            why = str(error)
-            self._heard = False
-        finally:
-            late.cancel()
-            writer.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ConnectionClosed):
-                await writer
-            self._connection.welcome = None
-            await socket.close(1002 if why else 1000, why.encode()[:100].decode(errors="ignore"))
-        why = why or neutralise(socket.close_reason or "").strip()[:200] or "the connection was lost"
-        self._say("reconnecting", why)
-        raise Unreachable(f"{self.url}: {why}")
-
-    def _give_up_handshake(self, socket: "Socket") -> None:
-        if not self._connection.ready:
-            socket.transport.abort()
-
-    async def _write(self, socket: "Socket") -> None:
-        while True:
-            for frame in self._connection.frames_to_send():
-                await socket.send(frame)
-            await self._due.wait()
-            self._due.clear()
-
     def _take(self, messages: list[wire.Message]) -> None:
         for message in messages:
-            if self._ever_ready and not isinstance(message, wire.Welcome | wire.Authenticated | wire.Error):
-                self._heard = True
             self._dispatch(message)
         for identity, held in self._connection.seats.items():
             match = self._matches.get(identity)
             if match is not None and held.turn is not None and match.turn is not None:
                 if match.turn.request == held.turn.request and held.turn is not match.turn.asked:
                     match.turn.wind(held.turn)
-        if self._connection.ready and self.status != "connected":
-            self._ever_ready = True
-            assert self._connection.welcome is not None
-            self._grace_s = self._connection.welcome.grace_s
-            if self._ready is not None and not self._ready.done():
-                self._ready.set_result(None)
-            self._say("connected", "")
+
+    def _turned(self, status: Status, why: str) -> None:
+        if status == "connected" and self._ready is not None and not self._ready.done():
+            self._ready.set_result(None)
+        if self._on_status is not None:
+            self._on_status(status, why)
 
     def _dispatch(self, message: wire.Message) -> None:
         match message:
@@ -491,12 +400,6 @@ class Arena(Line):
             return
         logger.info("%s: %s (%s)", self.url, text, message.code)
 
-    def _say(self, status: Status, why: str) -> None:
-        if status != self.status or why:
-            self.status = status
-            if self._on_status is not None:
-                self._on_status(status, why)
-
     def _end(self, error: ClientError) -> None:
         """Tell everybody who waits that there is no connection any more, once."""
         if self._error is not None:
@@ -509,4 +412,4 @@ class Arena(Line):
         for watching in self._watching.values():
             watching.queue.put_nowait(error)
         self._challenges.put_nowait(None)
-        self._say("closed", str(error))
+        self._link.say("closed", str(error))

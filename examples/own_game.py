@@ -75,7 +75,11 @@ class OddOrEven(Game):
     team_names = TEAMS
     role_names = TEAMS
     simultaneous = True
-    rules = "# Odd or even\n\nBoth throw one or two fingers at once. An odd sum wins for seat 0.\n\nSource: old as hands.\n"
+    rules = (
+        "# Odd or even\n\n"
+        "Both throw one or two fingers at once. An odd sum wins for seat 0.\n\n"
+        "Source: old as hands.\n"
+    )
     options_type = NoOptions
     state_type = OddState
     view_type = OddView

@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clients.errors import ProtocolError, Refused
+from clients.protocol.codec import MSGPACK, SUBPROTOCOLS, decode, encode
 from clients.protocol.messages import (
     ERROR_CODES,
     MAX_CLIENT_BYTES,
     MAX_REASON_CHARS,
     MAX_THOUGHT_CHARS,
-    MSGPACK,
-    SUBPROTOCOLS,
     VERSION,
     Act,
     Acted,
@@ -48,8 +47,6 @@ from clients.protocol.messages import (
     Waiting,
     Watch,
     Welcome,
-    decode,
-    encode,
 )
 
 FATAL_CODES = frozenset({"version", "unauthorised", "forbidden"})
@@ -87,7 +84,7 @@ class ClientConnection:
     """The client's side of the protocol.
 
     Args:
-        subprotocol: `messages.MSGPACK` or `messages.JSON`.
+        subprotocol: `codec.MSGPACK` or `codec.JSON`.
         token: shown after the handshake; empty shows none.
         client: name and version of the program.
         capabilities: such as `schema` (a JSON schema with every turn).

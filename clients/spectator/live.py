@@ -13,7 +13,8 @@ from websockets.typing import Subprotocol
 
 from clients.errors import BadAddress, Disconnected, ProtocolError, Refused
 from clients.protocol.client import ClientConnection
-from clients.protocol.messages import MAX_SERVER_BYTES, MSGPACK, Error, Frames, Message, Snapshot
+from clients.protocol.codec import MSGPACK
+from clients.protocol.messages import MAX_SERVER_BYTES, Error, Frames, Message, Snapshot
 from clients.spectator.source import Batch, EventSource, MatchInfo
 from games.errors import ArenaError
 from games.referee import Entry

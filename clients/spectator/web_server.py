@@ -171,7 +171,14 @@ class WebServer(Server):
                 _whole(request.query.get("height"), 24, low=SMALLEST[1], high=LARGEST[1]),
             )
             await self._process_messages(websocket, service)
-        except (ConnectionError, json.JSONDecodeError, AssertionError, LookupError, TypeError) as error:
+        except (
+            ConnectionError,
+            json.JSONDecodeError,
+            AssertionError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ) as error:
             log.info("a session ended: %s", type(error).__name__)
         finally:
             if service is not None:

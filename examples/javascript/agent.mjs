@@ -22,6 +22,7 @@ const join = { type: "join", id: randomUUID(), name, agent: "javascript example"
 Object.assign(join, tournament === null ? { game: what } : { where: "tournament", tournament });
 
 const seats = new Map(); // by match: what is needed to take the seat up again
+let over = false; // whether no further seat will come
 let done = false;
 let graceMs = 30_000;
 
@@ -64,17 +65,16 @@ function take(message) {
     }
     case "over":
       console.log(`${message.match}: ${message.ended[seat.seat]} as ${message.roles[seat.seat]}`);
-      seats.delete(message.match);
-      done = tournament === null;
-      return [];
+      return drop(message.match, tournament === null);
     case "left":
-      seats.delete(message.match);
-      done = tournament === null || message.reason === "over";
-      return [];
+      return drop(message.match, tournament === null || message.reason === "over");
     case "error":
       if (message.code === "unauthorised" || message.id === join.id) {
         console.error(`the server refused: ${message.message} (${message.code})`);
         process.exit(1);
+      }
+      for (const [match, { resumed }] of seats) {
+        if (message.code === "bad_resume" && message.id === resumed) drop(match, tournament === null);
       }
       return [];
     default:
@@ -82,10 +82,21 @@ function take(message) {
   }
 }
 
+/** Let go of a seat; we are done when none is left and none will come. */
+function drop(match, last) {
+  seats.delete(match);
+  over ||= last;
+  done = over && seats.size === 0;
+  return [];
+}
+
 /** What is asked once the handshake is done: our seats, or one. */
 function owed() {
-  const resumed = [...seats.values()].map(({ resume, seen }) => ({ type: "resume", id: randomUUID(), resume, seen }));
-  return seats.size > 0 && tournament === null ? resumed : [...resumed, join];
+  const resumes = [...seats.values()].map((seat) => {
+    seat.resumed = randomUUID();
+    return { type: "resume", id: seat.resumed, resume: seat.resume, seen: seat.seen };
+  });
+  return seats.size > 0 && tournament === null ? resumes : [...resumes, join];
 }
 
 /** Have one connection until it is lost or all is done. */

@@ -19,10 +19,9 @@ from websockets.exceptions import ConnectionClosed
 from agents.base import Bot, Seat
 from agents.players import make_agent
 from clients.errors import ProtocolError
+from clients.protocol.codec import MSGPACK, SUBPROTOCOLS, decode, encode, event_batches
 from clients.protocol.messages import (
     MAX_SERVER_BYTES,
-    MSGPACK,
-    SUBPROTOCOLS,
     Act,
     Acted,
     Authenticate,
@@ -48,9 +47,6 @@ from clients.protocol.messages import (
     Waiting,
     Watch,
     Welcome,
-    decode,
-    encode,
-    event_batches,
 )
 from games.base import Event
 from games.errors import ArenaError

@@ -15,7 +15,8 @@ from websockets.asyncio.server import serve as serve_websockets
 from clients import blocking
 from clients.errors import BadAddress, ClientError, Disconnected, ProtocolError, Refused, SeatLost
 from clients.protocol import messages as wire
-from clients.protocol.messages import JSON, MSGPACK, SUBPROTOCOLS, Snapshot
+from clients.protocol.codec import JSON, MSGPACK, SUBPROTOCOLS
+from clients.protocol.messages import Snapshot
 from clients.sdk import Arena, Match, Turn, connect
 from games.base import Event
 from games.errors import RulesVersionMismatch, UnknownGame

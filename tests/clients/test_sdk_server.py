@@ -35,7 +35,7 @@ def test_a_table_of_players_whose_connections_are_cut(
     rng = random.Random(seed)
 
     async def one(stack: AsyncExitStack, port: int, name: str) -> tuple[str, Match, int]:
-        cuts: list[int | None] = [rng.randint(8, 40) for _ in range(6)]
+        cuts: list[int | None] = [rng.randint(4, 20) for _ in range(6)]
         cutter = await stack.enter_async_context(Cutter(port, cuts).run())
         arena = await stack.enter_async_context(connect(f"ws://127.0.0.1:{cutter.port}"))
         match = await arena.join(game=game, seats=seats, name=name)

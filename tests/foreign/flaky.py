@@ -1,7 +1,8 @@
 """A foreign program that loses its connection again and again, at frames drawn from a seed, and comes back at once.
 
 It drives the protocol's state machine over a socket of its own. After an answer it sometimes sends the same again,
-and sometimes the answer is lost with the connection.
+and sometimes the answer is lost with the connection. At every seat it prints `seated MATCH` and waits for a line on its
+stdin, so that whoever runs it can watch the match from its start.
 """
 
 import asyncio
@@ -10,10 +11,11 @@ import sys
 
 from websockets.asyncio.client import ClientConnection as Socket
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from clients.protocol.client import ClientConnection
-from clients.protocol.messages import JSON, Act, Left, Message, Over, Seated, Turn, decode
+from clients.protocol.codec import JSON, decode
+from clients.protocol.messages import Act, Left, Message, Over, Seated, Turn
 from games.spaces import space_from_data
 
 LONGEST = 25
@@ -27,22 +29,28 @@ class Flaky:
         self.rng = random.Random(seed)
         self.connection = ClientConnection(subprotocol=JSON, client="flaky.py")
         self.connection.join(where="tournament", tournament=cup, name=name)
-        self.done = False
+        self.over = False
+        """Whether the tournament is over; the end of a match may still have to be told."""
         self.losses = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing will follow."""
+        return self.over and not self.connection.seats
 
     async def play(self, url: str) -> None:
         """Play to the tournament's end."""
         while not self.done:
             try:
                 socket = await connect(url, subprotocols=[JSON], compression=None)
-            except OSError:
+            except (OSError, WebSocketException):
                 await asyncio.sleep(0.05)
                 continue
             self.connection.start()
             try:
                 await self.session(socket, self.rng.randrange(4, LONGEST))
             except ConnectionClosed:
-                pass
+                self.losses += 1
             finally:
                 socket.transport.abort()
         print("losses", self.losses, flush=True)
@@ -71,13 +79,14 @@ class Flaky:
         match message:
             case Seated():
                 print("seated", message.match, flush=True)
+                sys.stdin.readline()
             case Turn():
                 action = space_from_data(message.space).sample(self.rng)
                 self.connection.act(message.match, request=message.request, action=action)
             case Over():
                 print("over", message.match, flush=True)
             case Left(reason="over"):
-                self.done = True
+                self.over = True
 
 
 if __name__ == "__main__":

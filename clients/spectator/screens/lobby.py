@@ -11,7 +11,7 @@ from textual.widgets import DataTable, Footer
 
 from clients.spectator.rest import Facts
 from clients.spectator.screens.match import MatchScreen
-from clients.spectator.screens.polled import POLL_S, WIDE, PolledScreen, fill, names_of, title_of
+from clients.spectator.screens.polled import POLL_S, WIDE, PolledScreen, fill, key_of, names_of, title_of
 from clients.spectator.source import EventSource
 from clients.spectator.widgets.heading import Banner, Heading
 from clients.spectator.widgets.table import clock
@@ -140,9 +140,8 @@ class LobbyScreen(PolledScreen[Told]):
 
     def action_open(self) -> None:
         """Watch the chosen match."""
-        table = self._table
-        if 0 <= table.cursor_row < table.row_count:
-            self._open(str(table.coordinate_to_cell_key((table.cursor_row, 0)).row_key.value))  # type: ignore[arg-type]
+        if name := key_of(self._table):
+            self._open(name)
 
     def _open(self, name: str) -> None:
         kind, _, rest = name.partition("/")

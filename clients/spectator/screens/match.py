@@ -1,8 +1,8 @@
 """The match: table, board, feed and scrubber; played live or back, seen through anybody's eyes."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
@@ -11,7 +11,9 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
-from clients.spectator.drawing import Line, spread
+from clients.spectator.finding import Finder, jump
+from clients.spectator.guide import filter_commands, hidden, key_commands, keys, signs
+from clients.spectator.pace import Pace
 from clients.spectator.panels import panel_of
 from clients.spectator.panels.base import GamePanel, SeatLook
 from clients.spectator.screens.dialogs import FilterDialog, HelpScreen, JumpDialog
@@ -19,36 +21,18 @@ from clients.spectator.source import Batch, EventSource, MatchInfo
 from clients.spectator.telling import CATEGORIES, CATEGORY_TITLES, Teller
 from clients.spectator.timeline import Moment, Timeline
 from clients.spectator.widgets.feed import Feed
-from clients.spectator.widgets.lines import Lines
-from clients.spectator.widgets.scrubber import Scrubber
+from clients.spectator.widgets.heading import TitleBar
+from clients.spectator.widgets.scrubber import Scrubber, Ticks
 from clients.spectator.widgets.table import Board, SeatTable
 from games.errors import ArenaError
 from games.registry import load_game
 from games.text import clean_name
 from replays.export import who
-from replays.visitors import OMNISCIENT, PUBLIC, Perspective
+from replays.visitors import Perspective
 
-SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-FIRST_SPEED = SPEEDS.index(1.0)
-STEP_S = 0.7
-"""Seconds that a step stays at speed 1, and how many each character of a speech adds, up to the longest stay."""
-CHARACTER_S = 0.02
-LONGEST_S = 3.5
 WIDE, ROOMY, SHORT = 80, 110, 30
 """Columns from which on table and feed stand side by side, and with room; rows below which a narrow screen is
 kept brief."""
-
-
-class TitleBar(Lines):
-    """What is watched, and through whose eyes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = ""
-        self.right: tuple[str, str] = ("", "dim")
-
-    def draw(self, width: int) -> list[Line]:
-        return [spread([(f" {self.left}", "bold")], [(f"{self.right[0]} ", self.right[1])], width)]
 
 
 class MatchScreen(Screen[None]):
@@ -70,39 +54,23 @@ class MatchScreen(Screen[None]):
         Binding("left", "step(-1)", "Back", key_display="←", tooltip="One event back"),
         Binding("right", "step(1)", "Step", key_display="→", tooltip="One event on"),
         Binding("question_mark", "help", "Help", key_display="?", tooltip="Keys and signs"),
-        Binding(
-            "left_square_bracket",
-            "phase(-1)",
-            "Phase back",
-            show=False,
-            key_display="[",
-            tooltip="To the phase before",
-        ),
+        hidden("left_square_bracket", "phase(-1)", "Phase back", "To the phase before", key_display="["),
         Binding("right_square_bracket", "phase(1)", "Phase", key_display="]", tooltip="To the next phase"),
-        Binding(
-            "plus,equals_sign",
-            "speed(1)",
-            "Faster",
-            show=False,
-            key_display="+",
-            tooltip="Play twice as fast",
-        ),
-        Binding("minus", "speed(-1)", "Slower", show=False, key_display="-", tooltip="Play half as fast"),
-        Binding("home", "start", "To the start", show=False, tooltip="Before the first event"),
-        Binding("end", "end", "To the end", show=False, tooltip="After the last event"),
-        Binding("g", "jump", "Jump", show=False, tooltip="Jump to a ply or an event"),
+        hidden("plus,equals_sign", "speed(1)", "Faster", "Play twice as fast", key_display="+"),
+        hidden("minus", "speed(-1)", "Slower", "Play half as fast", key_display="-"),
+        hidden("home", "start", "To the start", "Before the first event"),
+        hidden("end", "end", "To the end", "After the last event"),
+        hidden("g", "jump", "Jump", "Jump to a ply or an event"),
         Binding("p", "perspective", "Eyes", tooltip="Look through the next pair of eyes, at the same moment"),
-        Binding(
-            "a", "look('all')", "See everything", show=False, tooltip="The omniscient view, thoughts included"
-        ),
-        Binding("o", "look('public')", "See what is public", show=False, tooltip="What everybody saw"),
+        hidden("a", "look('all')", "See everything", "The omniscient view, thoughts included"),
+        hidden("o", "look('public')", "See what is public", "What everybody saw"),
         *(Binding(str(n), f"look({n})", f"Seat {n}", show=False, system=True) for n in range(10)),
-        Binding("f", "follow", "Follow", show=False, tooltip="Go to the newest event and stay there"),
+        hidden("f", "follow", "Follow", "Go to the newest event and stay there"),
         Binding("slash", "search", "Find", key_display="/", tooltip="Find words in the match"),
-        Binding("n", "hit(1)", "Next hit", show=False, tooltip="To the next place where the words stand"),
-        Binding("N", "hit(-1)", "Hit before", show=False, tooltip="To the place before"),
-        Binding("v", "filter", "Filter", show=False, tooltip="Choose what the feed shows"),
-        Binding("escape", "leave", "Back to the list", show=False, tooltip="Close the search, or go back"),
+        hidden("n", "hit(1)", "Next hit", "To the next place where the words stand"),
+        hidden("N", "hit(-1)", "Hit before", "To the place before"),
+        hidden("v", "filter", "Filter", "Choose what the feed shows"),
+        hidden("escape", "leave", "Back to the list", "Close the search, or go back"),
     ]
 
     def __init__(self, source: EventSource, *, ply: int | None = None) -> None:
@@ -118,16 +86,14 @@ class MatchScreen(Screen[None]):
         self.categories: Collection[str] = frozenset(CATEGORIES)
         self._panel: GamePanel = panel_of("")
         self._names: list[str] = []
-        self._speed = FIRST_SPEED
+        self._pace = Pace()
         self._first_ply = ply
         self._opening = True
         self._pinned = False
         self._seek: Moment | None = None
         self._anchor = Moment(0, 0)
-        self._texts: list[str] = []
-        self._teller: Teller | None = None
-        self._ticks: list[tuple[int, str, str]] = []
-        self._ticks_known = 0
+        self._finder: Finder | None = None
+        self._ticks = Ticks(self._panel)
         self._notice = ""
         self._timer: Timer | None = None
 
@@ -204,9 +170,10 @@ class MatchScreen(Screen[None]):
         self._panel = panel_of(info.game)
         self.timeline = Timeline(game, info.perspective, stage=self._panel.stage)
         self._names = [clean_name(seat.name) for seat in info.seats]
-        self._teller = Teller(game, self._panel, names=self._names, perspective=info.perspective)
-        self._feed.begin(self.timeline, self._teller)
-        self._ticks, self._ticks_known, self._texts = [], 0, []
+        teller = Teller(game, self._panel, names=self._names, perspective=info.perspective)
+        self._feed.begin(self.timeline, teller)
+        self._finder = Finder(self.timeline, teller)
+        self._ticks = Ticks(self._panel)
         if again:
             self._seek = self._anchor
         table = self.query_one(SeatTable)
@@ -259,8 +226,7 @@ class MatchScreen(Screen[None]):
         table.redraw()
         board.redraw()
         self._feed.show(self.position, follow=follow)
-        self._title_bar.right = self._eyes(info)
-        self._title_bar.redraw()
+        self._title_bar.show_eyes(info.perspective, self._names)
         self._show_scrubber(timeline)
         self._show_banner()
 
@@ -271,22 +237,7 @@ class MatchScreen(Screen[None]):
         seat = event.data.get("seat") if event.kind in self._panel.speech else None
         return seat if isinstance(seat, int) else None
 
-    def _eyes(self, info: MatchInfo) -> tuple[str, str]:
-        if info.perspective == OMNISCIENT:
-            return "◉ everything", "warn bold"
-        if info.perspective == PUBLIC:
-            return "○ public", "dim bold"
-        return f"◐ seat {info.perspective} {self._names[info.perspective]}", f"seat{info.perspective} bold"
-
     def _show_scrubber(self, timeline: Timeline) -> None:
-        for step in range(self._ticks_known, len(timeline)):
-            try:
-                tick = self._panel.tick(timeline.steps[step].event)
-            except Exception:
-                tick = None  # an event that the game did not write
-            if tick is not None:
-                self._ticks.append((step, *tick))
-        self._ticks_known = len(timeline)
         place = f"event {self.position}/{len(timeline)}"
         if timeline.plies is not None and self.position:
             ply = timeline.steps[self.position - 1].ply
@@ -294,7 +245,7 @@ class MatchScreen(Screen[None]):
         self.query_one(Scrubber).show(
             at=self.position,
             whole=len(timeline),
-            ticks=self._ticks,
+            ticks=self._ticks.of(timeline.steps),
             state=self._state(timeline),
             stage=timeline.stage_at(self.position) or "The deal",
             note=self._lag(timeline),
@@ -305,10 +256,10 @@ class MatchScreen(Screen[None]):
         if self._pinned and not self.over:
             return ("● LIVE" if self.info is not None and self.info.live else "● following"), "error"
         if self.playing:
-            return f"▶ {SPEEDS[self._speed]:g}×", "accent"
+            return f"▶ {self._pace.speed:g}×", "accent"
         if self.position == len(timeline) and self.over:
             return "■ end", "dim"
-        return f"‖ {SPEEDS[self._speed]:g}×", "dim"
+        return f"‖ {self._pace.speed:g}×", "dim"
 
     def _lag(self, timeline: Timeline) -> str:
         """Return how far the reader is behind what there is, in words; empty where everything is followed."""
@@ -376,26 +327,7 @@ class MatchScreen(Screen[None]):
         timeline = self.timeline
         if timeline is None:
             return
-        events = f"1 to {len(timeline)}"
-        plies = timeline.plies
-        if plies is None:
-            question = f"Jump to event ({events})"
-        else:
-            question = f"Jump to ply (0 to {plies}), or to event e1 to e{len(timeline)}"
-
-        def read(answer: str) -> int:
-            number = answer.lower().removeprefix("e")
-            if not number.isascii() or not number.isdigit():
-                raise ValueError(f"got {answer[:20]!r}, a number is needed")
-            place = int(number[:12])
-            if plies is not None and not answer.lower().startswith("e"):
-                if place > plies:
-                    raise ValueError(f"got {place}, this match has plies 0 to {plies}")
-                return timeline.step_of_ply(place)
-            if not 1 <= place <= len(timeline):
-                raise ValueError(f"got {place}, this match has events {events}")
-            return place
-
+        question, read = jump(timeline)
         self._pause()
         self.app.push_screen(JumpDialog(question, read), self._jumped)
 
@@ -434,7 +366,7 @@ class MatchScreen(Screen[None]):
 
     def action_speed(self, by: int) -> None:
         """Play faster or slower."""
-        self._speed = min(max(self._speed + by, 0), len(SPEEDS) - 1)
+        self._pace.shift(by)
         if self.playing and self.timeline is not None:
             self._later(self.timeline)
         self._show()
@@ -448,12 +380,8 @@ class MatchScreen(Screen[None]):
     def _later(self, timeline: Timeline) -> None:
         if self._timer is not None:
             self._timer.stop()
-        stay = STEP_S
-        if self.position:
-            event = timeline.steps[self.position - 1].event
-            text = event.data.get("text") if event.kind in self._panel.speech else None
-            stay += CHARACTER_S * len(text) if isinstance(text, str) else 0
-        self._timer = self.set_timer(min(stay, LONGEST_S) / SPEEDS[self._speed], self._play_on)
+        event = timeline.steps[self.position - 1].event if self.position else None
+        self._timer = self.set_timer(self._pace.stay_s(event, speech=self._panel.speech), self._play_on)
 
     def _play_on(self) -> None:
         timeline = self.timeline
@@ -517,24 +445,13 @@ class MatchScreen(Screen[None]):
             self.notify(f"{self.query_text[:40]!r} stands nowhere here.", severity="warning", markup=False)
 
     def _hit(self, by: int, *, include_here: bool = False) -> bool:
-        timeline = self.timeline
-        if timeline is None or self._teller is None:
+        if self._finder is None:
             return False
-        for step in timeline.steps[len(self._texts) :]:
-            self._texts.append(self._teller.text(step).casefold())
-        words = self.query_text.casefold()
-        here = self.position - 1
-        places = [at for at, text in enumerate(self._texts) if words in text]
-        if not places:
+        step = self._finder.find(self.query_text, here=self.position - 1, by=by, include_here=include_here)
+        if step is None:
             return False
-        if by > 0:
-            ahead = [at for at in places if at > here or (include_here and at == here)]
-            found = ahead[0] if ahead else places[0]
-        else:
-            behind = [at for at in places if at < here]
-            found = behind[-1] if behind else places[-1]
         self._pause()
-        self.go(found + 1)
+        self.go(step + 1)
         return True
 
     def _close_search(self) -> None:
@@ -554,35 +471,10 @@ class MatchScreen(Screen[None]):
 
     def action_help(self) -> None:
         """Show the keys and signs."""
-        self.app.push_screen(HelpScreen("Keys", self._keys(), self._signs()))
+        self.app.push_screen(HelpScreen("Keys", self._keys(), signs(self._panel)))
 
     def _keys(self) -> list[tuple[str, str]]:
-        keys = [
-            (binding.key_display or binding.key.split(",")[0], binding.tooltip)
-            for binding in self.BINDINGS
-            if isinstance(binding, Binding) and binding.tooltip
-        ]
-        return [
-            *keys,
-            ("0 … 9", "Look through the eyes of that seat"),
-            ("↑ ↓ PgUp PgDn", "Scroll the feed; it follows again at its end"),
-            ("ctrl+p", "All commands, themes among them"),
-            ("q", "Quit"),
-        ]
-
-    def _signs(self) -> list[tuple[str, str, str]]:
-        roles = [(look.glyph, look.style, role) for role, look in self._panel.roles.items()]
-        return [
-            *roles,
-            *self._panel.legend,
-            ("▶", "accent", "speaks"),
-            ("↻2", "warn", "was asked again twice, as no answer could be read"),
-            ("!1", "error", "played the default once, as no legal answer came"),
-            ("◷1", "warn", "answered too late once"),
-            ("⚑", "error", "has forfeited"),
-            ("◌", "private", "seen by some only"),
-            ("┊", "thought", "a thought; the omniscient view alone shows them"),
-        ]
+        return keys(self.BINDINGS)
 
     def action_leave(self) -> None:
         """Close the search; without one go back to the list, where there is one."""
@@ -596,19 +488,9 @@ class MatchScreen(Screen[None]):
 
     def commands(self) -> Iterator[SystemCommand]:
         """Yield what the command palette offers here."""
-        for binding in self.BINDINGS:
-            if isinstance(binding, Binding) and binding.tooltip:
-                action: Any = partial(self.run_action, binding.action)
-                yield SystemCommand(binding.description, binding.tooltip, action)
+        yield from key_commands(self.BINDINGS, run=self.run_action)
         for perspective in self.info.allowed if self.info is not None else ():
             if isinstance(perspective, int):
                 title = f"See as seat {perspective}, {self._names[perspective]}"
                 yield SystemCommand(title, "What that seat saw", partial(self._look, perspective))
-        yield SystemCommand("Show everything in the feed", "No filter", partial(self.show_only, CATEGORIES))
-        for name in CATEGORIES:
-            only: Sequence[str] = (name,)
-            yield SystemCommand(
-                f"Show only: {CATEGORY_TITLES[name].lower()}",
-                "Filter the feed",
-                partial(self.show_only, only),
-            )
+        yield from filter_commands(self.show_only)

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.coordinate import Coordinate
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
@@ -84,9 +86,9 @@ class PolledScreen(Screen[None], Generic[T]):
 
     def say(self, text: str) -> None:
         """Show a line above the footer; empty for none."""
-        banner = self.query_one("#banner", Static)
-        banner.display = bool(text)
-        banner.update(text)
+        for banner in self.query("#banner").results(Static):  # there is none while the screen is taken down
+            banner.display = bool(text)
+            banner.update(text)
 
     async def _poll(self) -> None:
         while True:
@@ -112,8 +114,9 @@ class PolledScreen(Screen[None], Generic[T]):
             return wait_s
         self.failures = 0
         self.told = told
-        self.say("")
-        self.show(told)
+        if self.query("#banner"):
+            self.say("")
+            self.show(told)
         return self._poll_s
 
     def action_help(self) -> None:
@@ -154,19 +157,24 @@ def fill(
     table: "DataTable[Text]", columns: Sequence[str], rows: Sequence[tuple[str, Sequence[Text]]]
 ) -> None:
     """Show rows, each with its key, and keep the cursor on the row that it was on."""
-    here = None
-    if 0 <= table.cursor_row < table.row_count:
-        here = table.coordinate_to_cell_key((table.cursor_row, 0)).row_key.value  # type: ignore[arg-type]
+    here = key_of(table)
     where, offset = table.cursor_row, table.scroll_offset
     table.clear(columns=True)
-    for column in columns:
-        table.add_column(column)
+    for at, column in enumerate(columns):
+        table.add_column(column, width=max([cell_len(column), *(cells[at].cell_len for _, cells in rows)]))
     for name, cells in rows:
         table.add_row(*cells, key=name)
     places = {name: place for place, (name, _) in enumerate(rows)}
     if rows:
-        table.move_cursor(row=places.get(here or "", min(where, len(rows) - 1)), animate=False, scroll=False)
+        table.move_cursor(row=places.get(here, min(where, len(rows) - 1)), animate=False, scroll=False)
         table.scroll_to(y=offset.y, animate=False, immediate=True)
+
+
+def key_of(table: "DataTable[Text]") -> str:
+    """Return the key of the row that the cursor is on, empty where there is none."""
+    if not 0 <= table.cursor_row < table.row_count:
+        return ""
+    return str(table.coordinate_to_cell_key(Coordinate(table.cursor_row, 0)).row_key.value)
 
 
 def title_of(game: str) -> str:

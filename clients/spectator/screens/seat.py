@@ -1,8 +1,9 @@
 """A seat: the match as a person at the table sees it, and the answers to its turns."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -13,12 +14,13 @@ from clients.errors import ClientError, SeatLost
 from clients.human import Sat, action_title, result_title, trouble_of
 from clients.match import Match, Turn, Update
 from clients.protocol.messages import Over
+from clients.spectator.app import SpectatorApp
 from clients.spectator.screens.dialogs import AskDialog
 from clients.spectator.screens.match import MatchScreen
+from clients.spectator.settings import Settings
 from clients.spectator.source import Batch, EventSource, MatchInfo
-from clients.spectator.widgets.answer import UNLIMITED_S, AnswerPanel, Given
+from clients.spectator.widgets.answer import AnswerPanel, Given
 from clients.spectator.widgets.scrubber import Scrubber
-from clients.spectator.widgets.table import SeatTable
 from games.base import Event
 from games.errors import ArenaError
 from games.spaces import Action, Text
@@ -26,6 +28,8 @@ from games.text import clean_name, quote
 from replays.record import SeatInfo
 from replays.visitors import Perspective
 
+ROOMY_ROWS = 24
+"""Rows from which on the scrubber is shown."""
 TICK_S = 0.5
 """Seconds between two looks at the clock."""
 PARTING_S = 3.0
@@ -65,6 +69,12 @@ class SeatSource(EventSource):
 
     async def close(self) -> None:
         self._closed.set()
+
+
+class _Closed(NamedTuple):
+    """A turn can no longer be answered."""
+
+    turn: Turn
 
 
 class SeatScreen(MatchScreen, inherit_bindings=False):
@@ -107,10 +117,12 @@ class SeatScreen(MatchScreen, inherit_bindings=False):
         self._draft = ""
         self._connection = ""
         self._leaving = False
-        self._changes: asyncio.Queue[Update | None] = asyncio.Queue()
+        self._changes: asyncio.Queue[Update | _Closed | None] = asyncio.Queue()
 
     def compose(self) -> ComposeResult:
-        yield Static("", id="connection", markup=False)
+        banner = Static("", id="connection", markup=False)
+        banner.display = False
+        yield banner
         for widget in super().compose():
             if isinstance(widget, Scrubber):
                 yield AnswerPanel(id="answer")
@@ -119,20 +131,26 @@ class SeatScreen(MatchScreen, inherit_bindings=False):
     def on_mount(self) -> None:
         """Begin to answer, and to look at the clock; the reading begins as in every match screen."""
         self.seat_source.told = self._changes.put_nowait
-        self.connection("")
         self._panel_widget.headline.rest = ("The match begins.", "dim")
         self.set_interval(TICK_S, self.tick)
         self.run_worker(self._answer(), name="answer")
+
+    def on_resize(self) -> None:
+        """Leave the room to the answer where there is little."""
+        self.query_one(Scrubber).display = self.size.height >= ROOMY_ROWS
 
     @property
     def _panel_widget(self) -> AnswerPanel:
         return self.query_one(AnswerPanel)
 
+    @property
+    def _settings(self) -> Settings:
+        return self.app.settings if isinstance(self.app, SpectatorApp) else Settings()
+
     def connection(self, trouble: str) -> None:
         """Say what is wrong with the connection; empty for nothing."""
         self._connection = trouble
-        if self.is_mounted:
-            banner = self.query_one("#connection", Static)
+        for banner in self.query("#connection").results(Static):
             banner.display = bool(trouble)
             banner.update(trouble)
 
@@ -155,12 +173,16 @@ class SeatScreen(MatchScreen, inherit_bindings=False):
     async def _answer(self) -> None:
         """Show turns as they come, until there are no more."""
         while (update := await self._changes.get()) is not None:
-            if isinstance(update, Turn):
+            if not self.query(AnswerPanel):
+                return  # the screen is being taken down
+            if isinstance(update, _Closed):
+                await self._put_away(update.turn)
+            elif isinstance(update, Turn):
                 if update.open:
                     await self._ask(update)
             elif isinstance(update, Over):
                 await self._end(result_title(self.match))
-        if not self.ended:
+        if not self.ended and self.query(AnswerPanel):
             await self._end(f"Your seat is gone: {self.sat.error}")
         if self._leaving:
             self.dismiss()
@@ -174,33 +196,39 @@ class SeatScreen(MatchScreen, inherit_bindings=False):
             trouble = f"Not taken ({turn.failure}): {turn.reason} Attempt {turn.attempt + 1} of {allowed}."
         draft = self._draft if again and isinstance(turn.space, Text) else ""
         self._trouble = ""
+        if self.asked is not None:
+            await self._put_away(self.asked)
         self.asked = turn
         await self._panel_widget.ask(turn, trouble=trouble, draft=draft)
         self._focus_answer()
-        if getattr(self.app, "settings", None) is not None and self.app.settings.bell and not again:  # type: ignore[attr-defined]
+        if self._settings.bell and not again:
             self.app.bell()
         self.run_worker(self._watch(turn), name="turn")
 
     async def _watch(self, turn: Turn) -> None:
-        """Put the turn away when it can no longer be answered."""
-        try:
+        """Tell `_answer` when a turn can no longer be answered: what it does, it does one by one."""
+        with contextlib.suppress(ClientError):
             await turn.wait_closed()
-        except ClientError:
-            return
-        if self.asked is not turn:
-            return
-        self.asked = None
-        for screen in self.app.screen_stack[::-1]:
-            if isinstance(screen, AskDialog) and screen.about is turn:
-                screen.dismiss(False)
-        self._feed.focus()
-        if not self.ended:
-            late = "" if self._panel_widget.headline.sent else self._trouble
-            await self._panel_widget.rest("Waiting for the others …", trouble=late or self._trouble)
+        self._changes.put_nowait(_Closed(turn))
+
+    def _take_back(self) -> None:
+        """Take back the question whether an answer is meant."""
+        screen = self.app.screen
+        if isinstance(screen, AskDialog) and isinstance(screen.about, Turn):
+            screen.dismiss(False)
+
+    async def _put_away(self, turn: Turn) -> None:
+        if self.asked is turn:
+            self._take_back()
+            self.asked = None
+            self._feed.focus()
+            if not self.ended:
+                await self._panel_widget.rest("Waiting for the others …", trouble=self._trouble)
 
     async def _end(self, text: str) -> None:
         self.ended = True
         self.asked = None
+        self._take_back()
         style = "title bold" if self.match.over is not None else "error bold"
         after = "q leaves" if self._last else "q goes on to the next match"
         await self._panel_widget.rest(f"{text}  ·  {after}", style, trouble="")
@@ -208,14 +236,8 @@ class SeatScreen(MatchScreen, inherit_bindings=False):
 
     def tick(self) -> None:
         """Bring the clock up to date."""
-        if not self.is_mounted:
-            return
-        turn = self.asked
-        left = UNLIMITED_S if turn is None else turn.seconds_left()
-        self.query_one(SeatTable).clocks = {self.match.seat: left} if left < UNLIMITED_S else {}
-        if turn is not None:
-            self._panel_widget.headline.refresh()
-            self.query_one(SeatTable).refresh()
+        if self.asked is not None and self.query(AnswerPanel):
+            self._panel_widget.headline.redraw()
 
     # Answering
 
@@ -231,8 +253,7 @@ class SeatScreen(MatchScreen, inherit_bindings=False):
         turn, action = self.asked, event.action
         if turn is None:
             return
-        settings = getattr(self.app, "settings", None)
-        if isinstance(turn.space, Text) or (settings is not None and not settings.confirm):
+        if isinstance(turn.space, Text) or not self._settings.confirm:
             self._send(turn, action)
             return
         label = clean_name(turn.space.label.replace("_", " "))
@@ -297,7 +318,8 @@ class SeatScreen(MatchScreen, inherit_bindings=False):
         def answered(yes: bool | None) -> None:
             if yes and not self.ended:
                 self._leaving = True
-                self.match.leave()
+                with contextlib.suppress(ClientError):
+                    self.match.leave()
                 self.set_timer(PARTING_S, self._gone)
             elif yes:
                 self.dismiss()

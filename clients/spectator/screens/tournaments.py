@@ -101,7 +101,9 @@ class TournamentScreen(PolledScreen[Told]):
             {"player": name, "game": state.get("game"), "played": 0} for name in state.get("players") or ()
         )
         show_standings(self, standings, rows)
+        standings.styles.height = len(rows) + 1
         live.display = bool(told.live)
+        live.styles.height = len(told.live) + 1
         room = max(self.size.width - 40, 10)
         fill(
             live,

@@ -21,6 +21,8 @@ from clients.spectator.widgets.table import clock
 from games.errors import ArenaError
 from games.text import neutralise
 
+NEXT = "Your next match has begun, and its clock runs: q goes there."
+
 
 class WaitingScreen(Screen[None]):
     """Waits for seats, and shows each match as it comes.
@@ -59,13 +61,14 @@ class WaitingScreen(Screen[None]):
     def changed(self) -> None:
         """Show what is being waited for now, or what is wrong."""
         self._since = asyncio.get_running_loop().time()
-        if self._seat is not None:
-            self._seat.connection(self.seats.trouble)
         self._tick()
 
     def _tick(self) -> None:
-        if not self.is_mounted:
+        if not self.query(Place):
             return
+        if self._seat is not None:
+            next_up = NEXT if self.seats.ready and self._seat.ended else ""
+            self._seat.connection(self.seats.trouble or next_up)
         starts = self.seats.starts_in_s
         if starts is not None:
             starts = max(starts - (asyncio.get_running_loop().time() - self._since), 0.0)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text as RichText
 from textual import events
 from textual.app import ComposeResult
@@ -15,13 +16,15 @@ from textual.widgets.selection_list import Selection
 
 from clients.human import default_title, option_keys, option_title, question
 from clients.match import Match, Turn
-from clients.spectator.drawing import Line, spread, wrap
+from clients.spectator.drawing import Line, crop, spread, wrap
 from clients.spectator.widgets.lines import Lines
 from clients.spectator.widgets.table import clock
 from games.spaces import Action, Choice, Subset, Text
 from games.text import neutralise
 
 URGENT_S = 15.0
+NARROW = 50
+"""Columns from which on the question and the clock share a line."""
 UNLIMITED_S = 86_400.0
 """Seconds from which on a clock is none."""
 
@@ -152,18 +155,23 @@ class Headline(Lines):
         if turn is None:
             lines.append([(f" {self.rest[0]}", self.rest[1])])
         else:
-            left: Line = [(" ▶ YOUR TURN ", "accent bold reverse"), (f" {question(turn)}", "text bold")]
-            left += [(f"  {self.count}", "accent")] if self.count else []
-            lines.append(spread(left, [*_clock(turn), (" ", "")], width))
+            turn_sign, asks = (" ▶ YOUR TURN ", "accent bold reverse"), question(turn)
+            count: Line = [(f"  {self.count}", "accent")] if self.count else []
+            if width >= NARROW:
+                left: Line = [turn_sign, (f" {asks}", "text bold"), *count]
+                lines.append(spread(left, [*_clock(turn), (" ", "")], width))
+            else:
+                lines += [crop([turn_sign, (" ", ""), *_clock(turn)[:1]], width)]
+                lines += [[(f" {part}", "text bold")] for part in wrap(asks, max(width - 2, 8))]
+                lines += [count] if count else []
+            room = max(width - 2, 8)
             if self.sent:
                 told = f"Sent: {self.sent}"
             else:
                 told = f"If you do nothing: {default_title(turn)}"
-                if not isinstance(turn.space, Text):
-                    told += f"  ·  {_how(turn.space)}"
-                else:
-                    told += "  ·  enter sends, esc leaves the box"
-            lines += [[(f" {part}", "dim")] for part in wrap(told, max(width - 2, 8))[:2]]
+                hint = f"{told}  ·  {_how(turn.space)}"
+                told = hint if cell_len(hint) <= room else told
+            lines += [[(f" {part}", "dim")] for part in wrap(told, room)[:2]]
         if self.trouble:
             lines += [
                 [(f" {part}", "warn bold")] for part in wrap(neutralise(self.trouble), max(width - 2, 8))[:3]
@@ -314,4 +322,6 @@ def _clock(turn: Turn) -> Line:
 def _how(space: object) -> str:
     if isinstance(space, Subset):
         return "a key or space chooses, enter sends"
+    if isinstance(space, Text):
+        return "enter sends, esc leaves the box"
     return "a key or enter chooses"

@@ -1,9 +1,12 @@
 """The line at the top of a screen, and the line that says what is wrong."""
 
+from collections.abc import Sequence
+
 from textual.widgets import Static
 
 from clients.spectator.drawing import Line, spread
 from clients.spectator.widgets.lines import Lines
+from replays.visitors import OMNISCIENT, PUBLIC, Perspective
 
 
 class Heading(Lines):
@@ -27,6 +30,28 @@ class Heading(Lines):
 
     def draw(self, width: int) -> list[Line]:
         return [spread([(f" {self._left}", "bold")], [(f"{self._right} ", "dim")], width)]
+
+
+class TitleBar(Lines):
+    """What is watched, and through whose eyes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = ""
+        self.right: tuple[str, str] = ("", "dim")
+
+    def show_eyes(self, perspective: Perspective, names: Sequence[str]) -> None:
+        """Say through whose eyes."""
+        if perspective == OMNISCIENT:
+            self.right = ("◉ everything", "warn bold")
+        elif perspective == PUBLIC:
+            self.right = ("○ public", "dim bold")
+        else:
+            self.right = (f"◐ seat {perspective} {names[perspective]}", f"seat{perspective} bold")
+        self.redraw()
+
+    def draw(self, width: int) -> list[Line]:
+        return [spread([(f" {self.left}", "bold")], [(f"{self.right[0]} ", self.right[1])], width)]
 
 
 class Banner(Static):

@@ -6,7 +6,30 @@ from textual import events
 from textual.message import Message
 
 from clients.spectator.drawing import Line, spread
+from clients.spectator.panels.base import GamePanel
+from clients.spectator.timeline import Step
 from clients.spectator.widgets.lines import Lines
+
+
+class Ticks:
+    """Where something happened that the game's panel marks; each step is looked at once."""
+
+    def __init__(self, panel: GamePanel) -> None:
+        self._panel = panel
+        self._known = 0
+        self._ticks: list[tuple[int, str, str]] = []
+
+    def of(self, steps: Sequence[Step]) -> Sequence[tuple[int, str, str]]:
+        """Return (step, glyph, style) for the steps so far, of which there may be more each time."""
+        for step in range(self._known, len(steps)):
+            try:
+                tick = self._panel.tick(steps[step].event)
+            except Exception:
+                tick = None  # an event that the game did not write
+            if tick is not None:
+                self._ticks.append((step, *tick))
+        self._known = len(steps)
+        return self._ticks
 
 
 class Scrubber(Lines):

@@ -8,22 +8,17 @@ from typing import Any
 import msgpack
 
 from clients.protocol.client import ClientConnection
+from clients.protocol.codec import JSON, MAX_BATCH, MAX_DEPTH, MAX_ITEMS, MSGPACK, encode
 from clients.protocol.messages import (
     CLIENT_MESSAGES,
     ERROR_CODES,
-    JSON,
-    MAX_BATCH,
     MAX_CLIENT_BYTES,
-    MAX_DEPTH,
-    MAX_ITEMS,
     MAX_SERVER_BYTES,
-    MSGPACK,
     SERVER_MESSAGES,
     Act,
     Message,
     Ping,
     Turn,
-    encode,
     schema,
 )
 from tests.clients.fake_server import ModelArena

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from clients.errors import ProtocolError, Refused
 from clients.protocol.client import ClientConnection
+from clients.protocol.codec import JSON, MSGPACK, SUBPROTOCOLS, decode, encode
 from clients.protocol.messages import (
-    JSON,
     MAX_CLIENT_BYTES,
-    MSGPACK,
-    SUBPROTOCOLS,
     Act,
     Acted,
     Authenticate,
@@ -36,8 +34,6 @@ from clients.protocol.messages import (
     Waiting,
     Watch,
     Welcome,
-    decode,
-    encode,
 )
 from games.spaces import space_from_data
 from tests.clients.fake_server import ModelArena, ModelSession

@@ -5,15 +5,8 @@ import re
 
 import jsonschema
 
-from clients.protocol.messages import (
-    CLIENT_MESSAGES,
-    ERROR_CODES,
-    JSON,
-    SERVER_MESSAGES,
-    STALE_REASONS,
-    Stale,
-    decode,
-)
+from clients.protocol.codec import JSON, decode
+from clients.protocol.messages import CLIENT_MESSAGES, ERROR_CODES, SERVER_MESSAGES, STALE_REASONS, Stale
 from tests.clients.protocol.pages import PAGE, SCHEMA, example, protocol_page, schema_text
 
 

@@ -10,9 +10,8 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from clients.errors import BadAddress, Disconnected, ProtocolError, Refused
+from clients.protocol.codec import MSGPACK, SUBPROTOCOLS, decode, encode
 from clients.protocol.messages import (
-    MSGPACK,
-    SUBPROTOCOLS,
     Authenticate,
     Authenticated,
     Error,
@@ -21,8 +20,6 @@ from clients.protocol.messages import (
     Snapshot,
     Watch,
     Welcome,
-    decode,
-    encode,
 )
 from clients.spectator.app import SpectatorApp
 from clients.spectator.live import LiveSource, check_address

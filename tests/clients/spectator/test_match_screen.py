@@ -9,8 +9,9 @@ from textual.binding import Binding
 from textual.widgets import Input, SelectionList
 
 from clients.spectator.app import SpectatorApp
+from clients.spectator.pace import FIRST_SPEED, SPEEDS
 from clients.spectator.screens.dialogs import FilterDialog, HelpScreen, JumpDialog
-from clients.spectator.screens.match import FIRST_SPEED, SPEEDS, MatchScreen
+from clients.spectator.screens.match import MatchScreen
 from clients.spectator.telling import SPEECH
 from clients.spectator.timeline import SPACING
 from clients.spectator.widgets.feed import Feed
