@@ -118,6 +118,11 @@ async def _run_waiting(referee: Referee, table: _Table, take: Emit, deadline_s: 
     loop = asyncio.get_running_loop()
     asked: dict[int, tuple[Turn, asyncio.Task[Input]]] = {}
     deadlines: dict[tuple[int, int], float] = {}
+    more = asyncio.Event()
+
+    def answered(task: asyncio.Task[Input]) -> None:
+        more.set()
+
     try:
         while turns := referee.turns():
             for seat, turn in turns.items():
@@ -125,19 +130,25 @@ async def _run_waiting(referee: Referee, table: _Table, take: Emit, deadline_s: 
                     end = None
                     if not table.agents[seat].keeps_time:
                         end = deadlines.setdefault((seat, turn.ply), loop.time() + deadline_s)
-                    asked[seat] = (turn, loop.create_task(_ask_in_time(table, seat, turn, end)))
-            done, _ = await asyncio.wait(
-                [task for _, task in asked.values()], return_when=asyncio.FIRST_COMPLETED
-            )
-            for seat in [seat for seat, (_, task) in asked.items() if task in done]:
-                take(referee.feed(asked.pop(seat)[1].result()))
+                    ask = _ask(table, seat, turn) if end is None else _ask_in_time(table, seat, turn, end)
+                    task = loop.create_task(ask)
+                    task.add_done_callback(answered)
+                    asked[seat] = (turn, task)
+            await more.wait()
+            more.clear()
+            # What came in the same round of the loop is one write of the record.
+            entries: list[Entry] = []
+            for seat in [seat for seat, (_, task) in asked.items() if task.done()]:
+                entries += referee.feed(asked.pop(seat)[1].result())
+            if entries:
+                take(entries)
     finally:
         for _, task in asked.values():
             task.cancel()
         await asyncio.gather(*(task for _, task in asked.values()), return_exceptions=True)
 
 
-async def _ask_in_time(table: _Table, seat: int, turn: Turn, end: float | None) -> Input:
+async def _ask_in_time(table: _Table, seat: int, turn: Turn, end: float) -> Input:
     try:
         async with asyncio.timeout_at(end):
             return await _ask(table, seat, turn)

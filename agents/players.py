@@ -45,8 +45,11 @@ KINDS = {
 }
 """What can be seated."""
 
-NOT_YET = ("planner", "policy", "openai", "ws", "human")
+NOT_YET = ("planner", "policy", "openai", "ws")
 """Words that are specs in the language of players, and that this version cannot seat."""
+
+HUMAN = "human"
+"""A person. No agent stands for one: whoever seats people knows the word before it comes here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,11 @@ def _kind(spec: str) -> PlayerKind:
     if word in NOT_YET:
         raise PlayerNotAvailable(
             f"player {spec[:80]!r}: {word} players are not in this version; available are {', '.join(KINDS)}"
+        )
+    if word == HUMAN:
+        raise PlayerNotAvailable(
+            f"player {spec[:80]!r}: a person plays with `arena join` or at one seat of `arena play`, not here; "
+            f"available are {', '.join(KINDS)}"
         )
     if word not in KINDS:
         raise BadPlayer(f"player: got {spec[:80]!r}, allowed are {', '.join(KINDS)} (or NAME=SPEC)")

@@ -29,6 +29,14 @@ FILE_NAME = "arena.toml"
 ENV_PREFIX = "ARENA_"
 MAX_CONCURRENCY = 1024
 
+_IN_TOML = {
+    "dict_type": "it should be a table",
+    "model_type": "it should be a table",
+    "path_type": "it should be a path in quotation marks",
+    "string_type": "it should be text in quotation marks",
+}
+"""Pydantic speaks of Python's types; who writes TOML does not know them."""
+
 
 def processors() -> int:
     """Return how many processors this process may use."""
@@ -247,6 +255,7 @@ def load(*, file: Path | None = None, flags: Mapping[str, Any] | None = None) ->
     if path is not None:
         _merge(values, read_toml(path), origins, f"file {path}")
     try:
+        _check_sections(os.environ)
         _merge(values, EnvSettingsSource(Settings)(), origins, "environment")
     except SettingsError as error:
         raise ConfigError(f"environment: {str(error)[:200]}") from None
@@ -282,7 +291,7 @@ def explain(error: ValidationError, model: type[BaseModel], *, where: str | Mapp
     """Return the first thing that is wrong as one line: where, which key, the value, what is allowed."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
-    origin = where if isinstance(where, str) else where.get(key, "configuration")
+    origin = where if isinstance(where, str) else _origin(where, key)
     if first["type"] == "extra_forbidden":
         allowed = _fields_at(model, first["loc"][:-1])
         name = str(first["loc"][-1])
@@ -292,9 +301,33 @@ def explain(error: ValidationError, model: type[BaseModel], *, where: str | Mapp
     message = str(first["msg"]).removeprefix("Value error, ")
     if first["type"] == "missing":
         return f"{origin}: {key} is missing"
+    message = _IN_TOML.get(str(first["type"]), message)
     if message.startswith("Input should be "):
         message = f"it should be {message.removeprefix('Input should be ')}"
-    return f"{origin}: {key or 'the file'}: got {str(first.get('input'))[:80]!r}, {message}"
+    return f"{origin}: {key or 'the file'}: got {_shown(first.get('input'))}, {message}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as TOML would have it, shortened; one from a flag or a file is not always text."""
+    return repr(value[:80]) if isinstance(value, str) else repr(value)[:80]
+
+
+def _check_sections(environment: Iterable[str]) -> None:
+    """Raise `ConfigError` for a variable of a section that does not exist, which nothing would ever read."""
+    sections = [name for name in Settings.model_fields if name != "home"]
+    for variable in sorted(environment):
+        section, between, _ = variable.upper().removeprefix(ENV_PREFIX).partition("__")
+        if variable.upper().startswith(ENV_PREFIX) and between and section.lower() not in sections:
+            raise ConfigError(
+                f"environment {variable}: unknown section {section.lower()!r}"
+                f"{did_you_mean(section.lower(), sections)}; allowed are: {', '.join(sections)}"
+            )
+
+
+def _origin(origins: Mapping[str, str], key: str) -> str:
+    """Return where a key comes from; that of an unknown section is where its keys come from."""
+    inside = (origin for name, origin in origins.items() if name.startswith(f"{key}."))
+    return origins.get(key) or next(inside, "configuration")
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

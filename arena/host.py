@@ -22,8 +22,7 @@ from arena.hub import Hub
 from arena.live import Clock, RemoteAgent
 from arena.lobby import Applicant, Challenges, Client, Lobbies, Setup, read_setup
 from arena.online import Contest, Entrant, OnlineTournament, Tournaments
-from arena.report import match_report, result_of
-from arena.runner import MatchReport
+from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
 from arena.store import FAILED, FINISHED, Store
 from arena.table import REMOTE, Chair, Table, Tables, read, token_hash, warm_up

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.online import REMEMBERED, OnlineTournament
-from arena.runner import MatchReport
+from arena.report import MatchReport
 from arena.store import FINISHED, RUNNING, Store
 
 OPEN_PLAY = "open-play"

@@ -56,6 +56,9 @@ HEADERS = {
     "Server": "evoke-arena",
 }
 
+IDENTITY = web.RequestKey[Identity | None]("identity")
+"""Who asks, by the token that came with a request."""
+
 log = logging.getLogger("arena.http")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -189,8 +192,7 @@ class HttpServer:
         if self._local and not is_loopback(request.url.host or ""):
             # A page elsewhere that made its name lead here must not read what is meant for this machine.
             raise RequestRefused("forbidden", "host: this server is for this machine alone")
-        request["identity"] = self._identity(request)
-        identity: Identity | None = request["identity"]
+        identity = request[IDENTITY] = self._identity(request)
         whose = address_key(request.remote or "") if identity is None else identity.key
         if not self._gate.allow(f"{REQUEST}:{whose}"):
             raise RequestRefused("rate_limited", "too many requests; slow down")
@@ -205,7 +207,7 @@ class HttpServer:
         return self._gate.authenticate(token.strip(), address=address_key(request.remote or ""))
 
     def _require(self, request: web.Request, scope: str) -> None:
-        identity: Identity | None = request["identity"]
+        identity = request[IDENTITY]
         if scope in self._gate.anonymous or (identity is not None and identity.may(scope)):
             return
         if identity is None:
@@ -257,7 +259,7 @@ class HttpServer:
         match = request.match_info["match"]
         home = self._desk.home
         if match in self._hub:
-            identity: Identity | None = request["identity"]
+            identity = request[IDENTITY]
             if identity is None or not identity.may(ADMIN):
                 text = "record: the match goes on; until it is over the record is for administrators"
                 raise RequestRefused("forbidden", text)

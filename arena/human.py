@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from agents.base import Agent, Decision, Gone, Seat
-from arena.runner import MatchJob, MatchReport, run_match
+from arena.report import MatchReport
+from arena.runner import MatchJob, run_match
 from clients.errors import SeatLost
 from clients.human import Seats
 from clients.match import Match
@@ -42,6 +43,7 @@ class LocalSeats(Seats):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seated: asyncio.Queue[Match | ArenaError] = asyncio.Queue()
         self._agent: HumanAgent | None = None
+        self._error: ArenaError | None = None
         self._thread: threading.Thread | None = None
 
     async def matches(self) -> AsyncIterator[Match]:
@@ -57,6 +59,8 @@ class LocalSeats(Seats):
         finally:
             self.leave()
             await asyncio.to_thread(self._thread.join)
+        if self._error is not None:
+            raise self._error
 
     def leave(self) -> None:
         """Give the seat up, if it has not been played to its end."""
@@ -65,13 +69,14 @@ class LocalSeats(Seats):
 
     def make(self, spec: str, seat: Seat) -> Agent:
         """Return the agent of a seat: the person's, or any other player's."""
-        from agents.players import make_agent
-        from arena.people import HUMAN
+        from agents.players import HUMAN, make_agent
 
         if spec != HUMAN:
             return make_agent(spec, seat)
         assert self._loop is not None
-        self._agent = HumanAgent(seat, loop=self._loop, match=self.job.match or self.job.plan.game, retries=self.job.retries)
+        self._agent = HumanAgent(
+            seat, loop=self._loop, match=self.job.match or self.job.plan.game, retries=self.job.retries
+        )
         self._loop.call_soon_threadsafe(self._agent.seated, self._seated.put_nowait)
         return self._agent
 
@@ -92,7 +97,10 @@ class LocalSeats(Seats):
         self._loop.call_soon_threadsafe(self._over, error)
 
     def _over(self, error: ArenaError | None) -> None:
-        if error is not None:
+        self._error = error
+        if error is not None and self._agent is not None:
+            self._agent.failed(error)
+        elif error is not None:
             self._seated.put_nowait(error)
         elif self._agent is not None and self.report is not None:
             self._agent.over(self.report)
@@ -200,6 +208,11 @@ class HumanAgent(Agent):
         acted = wire.Acted(match=self._seated.match, request=request)
         self._loop.call_soon(self._take, acted)  # not at once: the caller does not wait for it yet
         return True
+
+    def failed(self, error: ArenaError) -> None:
+        """Say that the match could not be played."""
+        if self._match is not None:
+            self._match.fail(SeatLost("unavailable", str(error)))
 
     def parted(self) -> None:
         """Give the seat up, and tell the screen."""

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from agents.base import Agent, Decision, Gone, Seat
 from agents.match import MatchResult, play
+from arena.frames import SharedEvent
 from arena.hub import Hub, MatchInfo
 from clients.protocol.messages import Over, WireEvent
 from games.base import Event
@@ -327,7 +328,7 @@ class LiveMatch:
                 if entry.seat in self.remote:
                     self.remote[entry.seat].record(entry)
                 continue
-            wire: WireEvent = [entry.kind, entry.data]
+            wire = SharedEvent([entry.kind, entry.data])
             for seat in self.remote if entry.audience is None else entry.audience:
                 if seat in self.remote:
                     news.setdefault(seat, []).append(wire)

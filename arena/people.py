@@ -1,11 +1,10 @@
 """People as players: `human` is no agent, so it stands beside those of `agents.players`, not among them."""
 
 from agents.errors import BadPlayer
-from agents.players import Player
+from agents.players import HUMAN, Player
 from games.registry import game_names
 from games.text import clean_name
 
-HUMAN = "human"
 TITLE = "a person at a terminal, with `arena join` or `arena play`"
 
 

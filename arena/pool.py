@@ -22,7 +22,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from arena.errors import WorkerError
-from arena.runner import MatchJob, MatchReport, failed, run_match
+from arena.report import MatchReport
+from arena.runner import MatchJob, failed, run_match
 from replays.errors import RecordWriteFailed
 
 CHUNK_S = 0.05

@@ -188,9 +188,9 @@ def fit(
         alone = len(model.groups[group_of[player]]) == 1
         ratings.append(
             Rating(
-                ANCHOR + found.value,
-                None if alone or found.low is None else ANCHOR + found.low,
-                None if alone or found.high is None else ANCHOR + found.high,
+                _tidy(ANCHOR + found.value),
+                None if alone or found.low is None else _tidy(ANCHOR + found.low),
+                None if alone or found.high is None else _tidy(ANCHOR + found.high),
                 found.determined and not alone,
                 player,
                 group_of[player],

@@ -1,11 +1,53 @@
-"""From a match that was played, or the record of one, to the report that the store takes."""
+"""What is kept of a match beside its record: made from how it was played, or from the record of it."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.match import MatchResult
-from arena.runner import MatchReport, SeatReport, seat_counts
+from games.base import Outcome
+from games.referee import REFEREE_KINDS, tally
 from replays.record import Header, Record
+
+
+@dataclass(frozen=True, slots=True)
+class SeatReport:
+    """One seat of a finished match; `counts` are the referee's for this seat."""
+
+    player: str
+    spec: str
+    team: str
+    role: str
+    value: float
+    ended: str
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchReport:
+    """How a match ended. `error` is one line where the match could not be played; the rest is then empty."""
+
+    match: str
+    game: str
+    seed: int
+    error: str | None = None
+    reason: str = ""
+    turn_limit: bool = False
+    seats: tuple[SeatReport, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    record: Path | None = None
+    record_bytes: int = 0
+
+    def outcome(self) -> Outcome:
+        """Return the outcome of a match that was played."""
+        return Outcome(
+            self.reason,
+            tuple(seat.value for seat in self.seats),
+            tuple(seat.team for seat in self.seats),
+            tuple(seat.role for seat in self.seats),
+            self.turn_limit,
+        )
 
 
 def result_of(record: Record) -> MatchResult:
@@ -17,7 +59,7 @@ def result_of(record: Record) -> MatchResult:
 
 
 def match_report(
-    header: Header, result: MatchResult, *, players: Sequence[str], record: Path, record_bytes: int
+    header: Header, result: MatchResult, *, players: Sequence[str], record: Path | None, record_bytes: int
 ) -> MatchReport:
     """Return the report of a match that was played.
 
@@ -25,7 +67,7 @@ def match_report(
         header: the record's.
         result: how it ended.
         players: by seat, the name under which each is rated (two may share one, unlike the names in the header).
-        record: where the record is.
+        record: where the record is; None where there is none.
         record_bytes: its size.
     """
     outcome = result.outcome
@@ -53,3 +95,12 @@ def match_report(
         record=record,
         record_bytes=record_bytes,
     )
+
+
+def seat_counts(record: Record, seats: int) -> tuple[dict[str, int], ...]:
+    """Return what went wrong at each seat of a record."""
+    counts: list[Counter[str]] = [Counter() for _ in range(seats)]
+    for event in record.events():
+        if event.kind in REFEREE_KINDS:
+            tally(counts[event.data["seat"]], event)
+    return tuple(dict(seat) for seat in counts)

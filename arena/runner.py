@@ -7,7 +7,6 @@ process it runs. What goes wrong in a match is a report that says so; only a rec
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,16 +16,17 @@ from typing import Any
 from agents.base import Agent, Seat
 from agents.match import DEFAULT_DEADLINE_S, MatchResult, play
 from agents.players import Player, make_agent
+from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
-from games.base import Outcome, State
+from games.base import State
 from games.errors import ArenaError
-from games.referee import DEFAULT_RETRIES, REFEREE_KINDS, Entry, Referee, tally
+from games.referee import DEFAULT_RETRIES, Entry, Referee
 from games.registry import load_game
 from games.rng import derive_seed
 from games.text import neutralise
 from replays.errors import RecordError, RecordWriteFailed
 from replays.reader import read_record
-from replays.record import Footer, Header, Record, SeatInfo
+from replays.record import Footer, Header, SeatInfo
 from replays.verify import verify
 from replays.writer import RecordEncoder, RecordWriter
 
@@ -53,52 +53,13 @@ class MatchJob:
     """Where the record goes; None writes none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeatReport:
-    """One seat of a finished match; `counts` are the referee's for this seat."""
-
-    player: str
-    spec: str
-    team: str
-    role: str
-    value: float
-    ended: str
-    counts: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class MatchReport:
-    """How a job ended. `error` is one line where the match could not be played; the rest is then empty."""
-
-    match: str
-    game: str
-    seed: int
-    error: str | None = None
-    reason: str = ""
-    turn_limit: bool = False
-    seats: tuple[SeatReport, ...] = ()
-    counts: dict[str, int] = field(default_factory=dict)
-    record: Path | None = None
-    record_bytes: int = 0
-
-    def outcome(self) -> Outcome:
-        """Return the outcome of a match that was played."""
-        return Outcome(
-            self.reason,
-            tuple(seat.value for seat in self.seats),
-            tuple(seat.team for seat in self.seats),
-            tuple(seat.role for seat in self.seats),
-            self.turn_limit,
-        )
-
-
-def run_match(job: MatchJob, *, loop: asyncio.Runner, make: MakeAgent = make_agent) -> MatchReport:
+def run_match(job: MatchJob, *, loop: asyncio.Runner, make: MakeAgent | None = None) -> MatchReport:
     """Play `job`, or take its record where a whole and true one is already there; `make` makes its agents.
 
     Raises `RecordWriteFailed`; anything else that goes wrong is in the report's `error`.
     """
     try:
-        table = _Table(job, make)
+        table = _Table(job, make or make_agent)
         report = table.adopt()
         return table.play(loop) if report is None else report
     except RecordWriteFailed:
@@ -161,9 +122,7 @@ class _Table:
             return None
         if record.footer is None or record.header != self.header or not verify(record).ok:
             return None
-        counts = seat_counts(record, len(self.players))
-        footer = record.footer
-        return self._report(MatchResult(footer.outcome, footer.ended, footer.counts, counts))
+        return self._report(result_of(record))
 
     def play(self, loop: asyncio.Runner) -> MatchReport:
         referee = Referee(self.state, retries=self.job.retries)
@@ -185,28 +144,13 @@ class _Table:
         return Footer(result.outcome, result.ended, result.counts, 0)
 
     def _report(self, result: MatchResult) -> MatchReport:
-        job, outcome = self.job, result.outcome
-        return MatchReport(
-            match=job.match,
-            game=job.plan.game,
-            seed=job.plan.seed,
-            reason=outcome.reason,
-            turn_limit=outcome.turn_limit,
-            seats=tuple(
-                SeatReport(player.name, player.spec, team, role, float(value), ended, dict(counts))
-                for player, team, role, value, ended, counts in zip(
-                    self.players,
-                    outcome.teams,
-                    outcome.roles,
-                    outcome.returns,
-                    result.ended,
-                    result.seat_counts,
-                    strict=True,
-                )
-            ),
-            counts={name: count for name, count in result.counts.items() if count},
-            record=job.record,
-            record_bytes=0 if job.record is None else job.record.stat().st_size,
+        path = self.job.record
+        return match_report(
+            self.header,
+            result,
+            players=[player.name for player in self.players],
+            record=path,
+            record_bytes=0 if path is None else path.stat().st_size,
         )
 
 
@@ -236,12 +180,3 @@ def _discard(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise RecordWriteFailed(f"{path}: cannot replace the record: {error.strerror or error}") from None
-
-
-def seat_counts(record: Record, seats: int) -> tuple[dict[str, int], ...]:
-    """Return what went wrong at each seat of a record."""
-    counts: list[Counter[str]] = [Counter() for _ in range(seats)]
-    for event in record.events():
-        if event.kind in REFEREE_KINDS:
-            tally(counts[event.data["seat"]], event)
-    return tuple(dict(seat) for seat in counts)

@@ -18,9 +18,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
-from websockets.asyncio.server import Server, ServerConnection, broadcast, serve
+from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 from websockets.typing import Origin, Subprotocol
 
 from arena.auth import Gate, Identity
@@ -28,7 +29,8 @@ from arena.config import ServerSettings
 from arena.errors import ServeError
 from arena.limits import CONNECT, Places, address_key
 from arena.metrics import Metrics
-from clients.protocol.messages import MAX_CLIENT_BYTES, SUBPROTOCOLS
+from clients.protocol.codec import SUBPROTOCOLS
+from clients.protocol.messages import MAX_CLIENT_BYTES
 
 CLOSE_TIMEOUT_S = 2.0
 SHUTDOWN_S = 5.0
@@ -37,6 +39,8 @@ WRITE_LIMIT = 64 * 1024
 """Bytes that may wait in a connection's buffer before its writer waits."""
 READ_QUEUE = 8
 """Frames that may wait to be taken from one connection."""
+PEERS_A_ROUND = 100
+"""Connections that are written in one round of the loop: a crowd of spectators must not hold up a match."""
 MAX_SWEEP_S = 1.0
 
 SERVICE_RESTART, POLICY_VIOLATION, TRY_AGAIN_LATER, INTERNAL_ERROR = 1012, 1008, 1013, 1011
@@ -273,7 +277,9 @@ class WebSocketServer:
         self._due.append(peer)
 
     def _flush(self) -> None:
-        due, self._due = self._due, []
+        due, self._due = self._due[:PEERS_A_ROUND], self._due[PEERS_A_ROUND:]
+        if self._due:
+            self._loop.call_soon(self._flush)
         for peer in due:
             peer.due = False
             if peer.waiting is None and peer in self._peers:
@@ -284,19 +290,38 @@ class WebSocketServer:
         link, session = peer.link, peer.session
         try:
             while frames := session.frames_to_send():
-                for index, frame in enumerate(frames):
-                    if link.transport.get_write_buffer_size() > WRITE_LIMIT:
-                        peer.waiting = self._loop.create_task(self._wait(peer, frames[index:]))
-                        return
-                    broadcast((link,), frame)
-                    self.sent += 1
-                    self.sent_bytes += len(frame)
+                if left := self._write(link, frames):
+                    peer.waiting = self._loop.create_task(self._wait(peer, left))
+                    return
         except Exception:
             log.exception("a connection failed")
             peer.waiting = self._loop.create_task(link.close(INTERNAL_ERROR, "the server failed"))
             return
         if session.closing is not None:
             peer.waiting = self._loop.create_task(link.close(*session.closing))
+
+    def _write(self, link: ServerConnection, frames: Sequence[Frame]) -> Sequence[Frame]:
+        """Write frames, several in one go, and return those that the socket does not take now."""
+        protocol, transport = link.protocol, link.transport
+        at = 0
+        while at < len(frames) and protocol.state is State.OPEN:
+            if transport.get_write_buffer_size() > WRITE_LIMIT:
+                self.sent += at
+                return frames[at:]
+            size = 0
+            while at < len(frames) and size <= WRITE_LIMIT:
+                frame = frames[at]
+                if isinstance(frame, str):
+                    protocol.send_text(frame.encode())
+                else:
+                    protocol.send_binary(frame)
+                at += 1
+                size += len(frame)
+            # A write is a system call, and those cost more than all else here.
+            transport.write(b"".join(protocol.data_to_send()))
+            self.sent_bytes += size
+        self.sent += at
+        return ()
 
     async def _wait(self, peer: _Peer, frames: Sequence[Frame]) -> None:
         """Write frames as the socket takes them, then go on with whatever is due."""

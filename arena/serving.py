@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-import os
 import ssl
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from arena.host import Host, HostSettings
 from arena.http import HttpServer
 from arena.hub import Found, Hub
 from arena.limits import AUTH, CONNECT, DEFAULT_RATES, JOIN, MESSAGE, REQUEST, Rate, is_loopback
+from arena.lock import hold
 from arena.metrics import Metrics
 from arena.online import OnlineTournament
 from arena.server import WebSocketServer, read_tls, url
@@ -271,25 +271,12 @@ def _addresses(websockets: WebSocketServer, http: HttpServer, tls: ssl.SSLContex
     return Addresses(url(f"ws{secure}", websockets.address), url(f"http{secure}", http.address))
 
 
-@contextmanager
-def _hold(home: Path) -> Iterator[None]:
-    """Keep a home for this server alone; the lock dies with the process."""
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        handle = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
+def _hold(home: Path) -> AbstractContextManager[None]:
+    """Keep a home for this server alone."""
+
+    def unusable(error: OSError) -> ServeError:
         reason = "it is a file" if home.is_file() else error.strerror or error
-        raise ServeError(f"--home {home}: cannot be written: {reason}") from None
-    try:
-        try:
-            import fcntl
-        except ImportError:
-            fcntl = None  # type: ignore[assignment]
-        if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ServeError(f"--home {home}: another server uses it") from None
-        yield
-    finally:
-        os.close(handle)
+        return ServeError(f"--home {home}: cannot be written: {reason}")
+
+    taken = ServeError(f"--home {home}: another server uses it")
+    return hold(home, name=LOCK_NAME, mode=0o600, taken=taken, unusable=unusable)

@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from agents.base import Decision
 from arena.auth import ADMIN, PLAY, WATCH, Gate, Identity
 from arena.errors import RequestRefused
+from arena.frames import Frame, acted_frame
+from arena.hold import Hold
 from arena.host import Host
 from arena.hub import Watcher
 from arena.limits import JOIN, MESSAGE
 from arena.live import RemoteAgent
 from arena.lobby import Applicant
 from clients.errors import ProtocolError
+from clients.protocol.codec import SUBPROTOCOLS, decode, encode
 from clients.protocol.messages import (
-    MAX_BATCH,
-    SUBPROTOCOLS,
     VERSION,
     Act,
-    Acted,
     Authenticate,
     Authenticated,
     Challenge,
@@ -42,21 +42,13 @@ from clients.protocol.messages import (
     Pong,
     Respond,
     Resume,
-    Seated,
     Stale,
-    Turn,
     Unwatch,
     Watch,
     Welcome,
-    decode,
-    encode,
-    event_batches,
 )
-from games.spaces import Text
 from games.text import clean_name, neutralise
 from replays.visitors import Perspective
-
-Frame = bytes | str
 
 PORTION_BYTES = 256 * 1024
 """Bytes that one call of `frames_to_send` aims at."""
@@ -77,16 +69,6 @@ logger = logging.getLogger("arena.session")
 
 
 @dataclass(slots=True, eq=False)
-class _Hold:
-    """A seat that this connection holds: how much of it was sent."""
-
-    agent: RemoteAgent
-    sent: int
-    turn: int = 0
-    """The last request that was sent as a turn."""
-
-
-@dataclass(slots=True, eq=False)
 class _Watching:
     watcher: Watcher | None = None
     more: bool = True
@@ -97,7 +79,7 @@ class Session:
 
     Args:
         host: who hosts the matches.
-        subprotocol: the encoding, one of `messages.SUBPROTOCOLS`.
+        subprotocol: the encoding, one of `codec.SUBPROTOCOLS`.
         address: where the client is, for limits.
         gate: tokens and rates.
         wake: called when there is something to send; it must only take note.
@@ -129,8 +111,8 @@ class Session:
         self._clock = clock
         self._http_port = http_port
         self._schema = False
-        self._outbox: list[Message] = []
-        self._holds: dict[str, _Hold] = {}
+        self._outbox: list[Message | Frame] = []
+        self._holds: dict[str, Hold] = {}
         self._due: dict[str, None] = {}
         """Matches of which something is to be sent."""
         self._watching: dict[str, _Watching] = {}
@@ -149,25 +131,26 @@ class Session:
         except ProtocolError as error:
             self._malformed(error)
             return
-        request = str(getattr(message, "id", ""))
         try:
             self._admit(message)
             self._take(message)
         except RequestRefused as error:
-            self.refuse(error, id=request, match=str(getattr(message, "match", "")))
+            self.refuse(error, id=_id(message), match=str(getattr(message, "match", "")))
             self._strike()
         except Exception:
             logger.exception("a message of type %s failed", message.type)
-            self.refuse(RequestRefused("internal", "the server failed; it has been logged"), id=request)
+            self.refuse(RequestRefused("internal", "the server failed; it has been logged"), id=_id(message))
             self._strike()
 
     def frames_to_send(self) -> list[Frame]:
         """Return frames that are due, each once, of about `PORTION_BYTES`; call it until there are none."""
         frames: list[Frame] = []
+        if not (self._outbox or self._due or self._watching):
+            return frames
         size = 0
         sent = 0
-        for message in self._outbox:
-            frame = encode(message, subprotocol=self._subprotocol)
+        for item in self._outbox:
+            frame = item if isinstance(item, bytes | str) else encode(item, subprotocol=self._subprotocol)
             frames.append(frame)
             sent += 1
             size += len(frame)
@@ -183,10 +166,9 @@ class Session:
             if hold is None:
                 del self._due[match]
                 continue
-            for message in self._news_of(hold):
-                frame = encode(message, subprotocol=self._subprotocol)
-                frames.append(frame)
-                size += len(frame)
+            found = self._news_of(hold)
+            frames += found
+            size += sum(map(len, found))
         for match, watching in list(self._watching.items()):
             if size >= PORTION_BYTES:
                 return frames
@@ -233,6 +215,9 @@ class Session:
 
     def send(self, message: Message) -> None:
         """Queue a message."""
+        self._queue(message)
+
+    def _queue(self, message: Message | Frame) -> None:
         if self._gone or self.closing is not None:
             return
         if len(self._outbox) >= MAX_WAITING:
@@ -257,35 +242,22 @@ class Session:
             raise RequestRefused("limit", "match: a connection has one seat in a match")
         if held is None and len(self._holds) >= self._host.settings.max_held:
             raise RequestRefused("limit", f"seats: you hold {len(self._holds)}, no more are given")
-        self._holds[info.match] = _Hold(agent, seen)
+        hold = self._holds[info.match] = Hold(agent, seen)
         self._ended.pop(info.match, None)
         agent.attach(self)
-        self.send(
-            Seated(
-                id=request,
-                match=info.match,
-                game=info.game,
-                rules=info.rules,
-                options=dict(info.options),
-                seats=agent.seat.seats,
-                seat=agent.seat.seat,
-                names=[clean_name(name) for name in info.names],
-                resume=agent.resume,
-                events=len(agent.log),
-                retries=agent.retries,
-                deadline_s=agent.clocks.deadline_s,
-            )
-        )
+        self.send(hold.seated(request))
         self.news(agent)
 
     def news(self, agent: RemoteAgent) -> None:
         """Note that a seat has something that was not sent yet."""
-        self._due[agent.info.match] = None
-        self._wake()
+        match = agent.info.match
+        if match not in self._due:
+            self._due[match] = None
+            self._wake()
 
     def settled(self, agent: RemoteAgent, request: int) -> None:
         """Tell the client that its answer is recorded."""
-        self.send(Acted(match=agent.info.match, request=request))
+        self._queue(acted_frame(agent.info.match, request, subprotocol=self._subprotocol))
 
     def taken_over(self, agent: RemoteAgent) -> None:
         """Tell the client that another connection holds its seat."""
@@ -327,6 +299,8 @@ class Session:
 
     def _take(self, message: Message) -> None:
         match message:
+            case Act():
+                self._act(message)
             case Hello():
                 self._hello(message)
             case Authenticate():
@@ -342,8 +316,6 @@ class Session:
                 self._host.respond(self._applicant(message.id), message)
             case Leave():
                 self._leave(message)
-            case Act():
-                self._act(message)
             case Resume():
                 self._host.resume(self, message)
             case Watch():
@@ -467,48 +439,15 @@ class Session:
 
     # What goes out
 
-    def _news_of(self, hold: _Hold) -> list[Message]:
-        """Return the next messages of a seat: a batch of events, or after the last one its turn and its end."""
-        agent, match = hold.agent, hold.agent.info.match
-        batch = agent.log[hold.sent : hold.sent + MAX_BATCH]
-        if batch:
-            events = next(event_batches(match, batch, first=hold.sent))
-            hold.sent += len(events.events)
-            if hold.sent < len(agent.log):
-                return [events]
-            return [events, *self._turn_of(hold)]
-        return self._turn_of(hold)
-
-    def _turn_of(self, hold: _Hold) -> list[Message]:
-        agent = hold.agent
-        match, asked = agent.info.match, agent.asked
-        self._due.pop(match, None)
-        if agent.over is not None:
-            self._holds.pop(match, None)
-            self._end(match)
-            return [agent.over]
-        if asked is None or asked.state is not None or asked.request == hold.turn:
-            return []
-        hold.turn = asked.request
-        space, turn = asked.turn.space, asked.turn
-        data = space.to_data()
-        if not isinstance(space, Text):
-            default = space.default
-            data["default"] = default if isinstance(default, str) else list(default)
-        return [
-            Turn(
-                match=match,
-                request=asked.request,
-                space=data,
-                schema=space.schema() if self._schema else None,
-                describe=space.describe(),
-                attempt=turn.attempt,
-                failure=turn.failure,
-                reason=turn.reason,
-                deadline_s=max(0.0, asked.ends_at - self._clock()),
-                bank_s=agent.bank_s,
-            )
-        ]
+    def _news_of(self, hold: Hold) -> list[Frame]:
+        match = hold.agent.info.match
+        frames = hold.news(schema=self._schema, now=self._clock(), subprotocol=self._subprotocol)
+        if hold.told:
+            self._due.pop(match, None)
+            if hold.agent.over is not None:
+                self._holds.pop(match, None)
+                self._end(match)
+        return frames
 
     def _end(self, match: str) -> None:
         self._ended[match] = None
@@ -527,3 +466,7 @@ class Session:
         if self.closing is None:
             self.closing = (code, reason)
             self._wake()
+
+
+def _id(message: Message) -> str:
+    return str(getattr(message, "id", ""))

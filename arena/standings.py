@@ -86,6 +86,8 @@ class Standing:
     illegal: int = 0
     mean_return: tuple[float, float | None, float | None] | None = None
     """Mean return per seat by play, with its 95 % interval."""
+    plain: bool = True
+    """Whether every return by play was 1, 0 or -1, so that the mean return says no more than the score."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as JSON-compatible data; `credit` stays None until credit is computed."""
@@ -233,6 +235,7 @@ def _count(game: str, matches: Sequence[RatedMatch], found: Fit) -> list[Standin
                 row.won_forced += any(other.forced for other in match.seats if other.team != seat.team)
             if by_play:
                 values[seat.player].append(seat.value)
+                row.plain = row.plain and seat.value in (-1, 0, 1)
         for player in {seat.player for seat in match.seats}:
             rows[player].matches += 1
         for player, got in values.items():

@@ -19,10 +19,13 @@ from typing import Any, Self
 from sqlite_utils import Database, Migrations
 
 from arena.errors import StoreError, StoreTooNew
+from arena.report import MatchReport
 from arena.results import RatedMatch, RatedSeat
-from arena.runner import MatchReport
+from replays.record import SUFFIX
 
 FILE_NAME = "arena.db"
+FOLDER = "replays"
+"""Where in the home directory the records are."""
 BUSY_TIMEOUT_S = 10.0
 RETRY_S = 0.01
 
@@ -155,6 +158,8 @@ class Store:
     def __init__(self, home: Path, *, create: bool = True) -> None:
         self.path = home / FILE_NAME
         if not create and not self.path.exists():
+            if home.exists() and not home.is_dir():
+                raise StoreError(f"{home}: cannot use this directory: it is a file")
             raise StoreError(f"{self.path}: there is no store yet; run `arena tournament` first")
         try:
             home.mkdir(parents=True, exist_ok=True)
@@ -216,13 +221,35 @@ class Store:
         self.close()
 
     def add_tournament(self, config: dict[str, Any], *, config_hash: str) -> int:
-        """Return the number of a new tournament."""
-        row = {"hash": config_hash, "config": json.dumps(config, sort_keys=True), "status": RUNNING}
+        """Return the number of a new tournament: one that is neither in the store nor, with records, on disk.
+
+        Records outlive a store that was lost, and no new tournament may write over them.
+        """
+        row = {
+            "hash": config_hash,
+            "config": json.dumps(config, sort_keys=True),
+            "status": RUNNING,
+            "on_disk": self._last_on_disk(),
+        }
         with self.write() as connection:
             cursor = connection.execute(
-                "insert into tournaments (hash, config, status) values (:hash, :config, :status)", row
+                "insert into tournaments (id, hash, config, status) values "
+                "((select max(coalesce(max(id), 0), :on_disk) + 1 from tournaments), :hash, :config, :status)",
+                row,
             )
             return int(cursor.lastrowid or 0)
+
+    def _last_on_disk(self) -> int:
+        """Return the highest number of a tournament of which there is a record, 0 where there is none."""
+        folders = (self.path.parent / FOLDER).glob("t*")
+        numbers = (
+            int(folder.name[1:])
+            for folder in folders
+            if folder.name[1:].isdecimal()
+            and len(folder.name) <= 10
+            and next(folder.glob(f"*{SUFFIX}"), None) is not None
+        )
+        return max(numbers, default=0)
 
     def set_status(self, tournament: int, *, status: str) -> None:
         """Say how a tournament stands."""

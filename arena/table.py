@@ -25,8 +25,7 @@ from arena.hub import Hub, MatchInfo
 from arena.live import Clock, Clocks, LiveMatch, RemoteAgent, Stopwatch, over_message
 from arena.lobby import Applicant, Setup
 from arena.online import Contest
-from arena.report import match_report, result_of
-from arena.runner import MatchReport
+from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
 from arena.store import Store
 from games.base import State

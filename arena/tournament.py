@@ -6,11 +6,10 @@ that was killed goes on from what it left: matches with a row are done, those wi
 in from it, the rest are played. Nothing that is stored depends on the order in which matches end.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import fsum
@@ -18,11 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arena.errors import StoreError, TournamentError
+from arena.lock import hold
 from arena.pool import Pool
-from arena.runner import PART_SUFFIX, MatchJob, MatchReport
+from arena.report import MatchReport
+from arena.runner import PART_SUFFIX, MatchJob
 from arena.schedule import MatchPlan, imbalance, plan
 from arena.sprt import Sprt
-from arena.store import FAILED, FINISHED, INTERRUPTED, RUNNING, Store
+from arena.store import FAILED, FILE_NAME, FINISHED, FOLDER, INTERRUPTED, RUNNING, Store
 from arena.swiss import Points, Swiss
 from arena.tournament_file import GameSetup, Tournament
 from games.errors import ArenaError
@@ -32,7 +33,6 @@ from replays.record import SUFFIX
 if TYPE_CHECKING:
     from arena.standings import Leaderboard
 
-FOLDER = "replays"
 LOCK_NAME = ".lock"
 BATCH = 64
 """Matches stored in one transaction."""
@@ -100,6 +100,8 @@ def run_tournament(
     `RecordWriteFailed` where the disk refuses; `KeyboardInterrupt` passes after what was finished is stored.
     """
     began = time.monotonic()
+    if resume and not (home / FILE_NAME).exists() and (home.is_dir() or not home.exists()):
+        raise TournamentError(_nothing_to_resume(home))
     with Pool(max(1, min(concurrency, asked.planned))) as pool, Store(home) as store:
         if (
             pool.concurrency > 1
@@ -120,10 +122,22 @@ def _take_up(store: Store, asked: Tournament, home: Path) -> int:
     row = store.last_unfinished(config_hash=asked.hash())
     if row is not None:
         return row.id
-    others = [f"t{other.id}" for other in store.tournaments() if other.status != FINISHED]
+    known = store.tournaments()
+    done = [f"t{one.id}" for one in known if one.hash == asked.hash()]
+    others = [f"t{one.id}" for one in known if one.status != FINISHED]
+    if done:
+        raise TournamentError(
+            f"--resume: {done[-1]} in {home} is this configuration, and finished: see `arena ratings`; "
+            "leave --resume out to play it again"
+        )
+    raise TournamentError(_nothing_to_resume(home, others))
+
+
+def _nothing_to_resume(home: Path, others: Sequence[str] = ()) -> str:
     hint = f"; unfinished with another configuration: {', '.join(others[-5:])}" if others else ""
-    raise TournamentError(
-        f"--resume: no unfinished tournament of this configuration in {home}{hint}; leave --resume out to start one"
+    return (
+        f"--resume: no unfinished tournament of this configuration in {home}{hint}; "
+        "leave --resume out to start one"
     )
 
 
@@ -366,6 +380,9 @@ class _Run:
                 "pairs": game.test.outcomes,
                 "score": game.test.score,
                 "player": self.asked.players[0].name,
+                "opponent": self.asked.players[1].name,
+                "elo0": game.test.test.elo0,
+                "elo1": game.test.test.elo1,
             }
         return found
 
@@ -378,24 +395,11 @@ def points(seats: Sequence[tuple[str, float]]) -> dict[str, float]:
     return {player: fsum(got) / len(got) for player, got in held.items()}
 
 
-@contextmanager
-def _locked(folder: Path, number: int) -> Iterator[None]:
-    """Hold the tournament's folder for this process alone; the lock dies with it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise StoreError(f"{folder}: cannot write records here: {error.strerror or error}") from None
-    try:
-        try:
-            import fcntl
-        except ImportError:
-            fcntl = None  # type: ignore[assignment]
-        if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise TournamentError(f"tournament t{number} is being played by another process") from None
-        yield
-    finally:
-        os.close(handle)
+def _locked(folder: Path, number: int) -> AbstractContextManager[None]:
+    """Hold the tournament's folder for this process alone."""
+
+    def unusable(error: OSError) -> StoreError:
+        return StoreError(f"{folder}: cannot write records here: {error.strerror or error}")
+
+    taken = TournamentError(f"tournament t{number} is being played by another process")
+    return hold(folder, name=LOCK_NAME, mode=0o644, taken=taken, unusable=unusable)

@@ -347,7 +347,8 @@ async def spectators(arguments: argparse.Namespace) -> None:
     import msgpack
     from websockets.asyncio.client import connect
 
-    from clients.protocol.messages import MSGPACK, Hello, Watch, encode
+    from clients.protocol.codec import MSGPACK, encode
+    from clients.protocol.messages import Hello, Watch
 
     async with AsyncExitStack() as stack:
         sockets: list[Any] = []

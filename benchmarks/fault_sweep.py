@@ -86,25 +86,21 @@ def _run(seed: int, faults: dict[int, Fault], *, agents: int, matches: int) -> C
         records = sweep.check()
     if not sweep.done["full"]:
         assert not sweep.named, sweep.named
-    kept = sum(len(match.events) for match in sweep.played)
-    heard = Counter(
-        {(id(tap), match): 0 for tap in sweep.taps for match, _ in tap.heard},
-    )
+    told: Counter[tuple[int, str]] = Counter()
+    known: dict[tuple[int, str], int] = {}
     for tap in sweep.taps:
         for match, events in tap.heard:
-            heard[id(tap), match] += len(events.events)
-    known = {(id(tap), match): 0 for tap in sweep.taps for match, _ in tap.heard}
-    for tap in sweep.taps:
-        for match, events in tap.heard:
-            known[id(tap), match] = max(known[id(tap), match], events.first + len(events.events))
+            seat = (id(tap), match)
+            told[seat] += len(events.events)
+            known[seat] = max(known.get(seat, 0), events.first + len(events.events))
     return Counter(
         {
             **sweep.done,
             "matches": len(records),
             "verified": sum(record.footer is not None for record in records.values()),
             "failed by name": sum(record.footer is None for record in records.values()),
-            "seats' events": kept,
-            "sent again": heard.total() - sum(known.values()),
+            "seats' events": sum(len(match.events) for match in sweep.played),
+            "sent again": told.total() - sum(known.values()),
             "spectators' events": sum(len(seen.rows) for seen in sweep.seen.values()),
         }
     )

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks._measure import machine, positive, table
-from clients.protocol.messages import SUBPROTOCOLS
+from clients.protocol.codec import SUBPROTOCOLS
 from tests.arena.frames import pelt
 from tests.arena.hosting import House, scenario
 

@@ -1,110 +1,119 @@
-"""Spectators of one match that falls at twenty events a second, one of whom never reads.
+"""Many spectators on one match, one of whom never reads: what they cost the match, and how far they are behind.
 
-A round publishes the public events of Avalon among random players with a pause of a twentieth of a second before
-each, as if players took it for their moves; so whatever the spectators cost shows in the pace. Rounds with
-spectators and without take turns. A spectator's lag is the time from the moment when an event fell to the moment
-when the spectator had it; all of them are in one other process. The one that never reads has a small receive
-buffer and takes nothing after its snapshot.
+Three processes: the server as `arena serve` runs it, with a match whose public events fall at a pace of 20 a second;
+spectators on sockets of their own, in another; and this one. The same events fall with spectators and without, in
+turns. A spectator is behind by the time from an event's falling in the server to its arrival; both processes read the
+clock of the machine.
 
     python -m benchmarks.spectator_load
 """
 
 import argparse
+import statistics
 import tempfile
-import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks._load import EVENTS_PER_S, Child
 from benchmarks._measure import Spread, machine, positive, table, verdict
 from benchmarks.host_load import percentile
 
-PACE = 0.05
-LAG_S = 1.0
+SLOWER = 0.05
+BEHIND_S = 1.0
+DEAF = 1
+
+
+@dataclass
+class Watched:
+    """One round with spectators: seconds of each arrival behind its event, and what the server's memory did."""
+
+    behind_s: list[float]
+    whole: int
+    restarts: int
+    kib: int
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run it and print its table."""
+    """Run it and print its tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--spectators", type=positive, default=500)
+    parser.add_argument("--spectators", type=positive, default=500, help="one of them never reads")
     parser.add_argument("--events", type=positive, default=300, help="of one round")
-    parser.add_argument("--rounds", type=positive, default=3, help="with spectators, and as many without")
+    parser.add_argument("--rounds", type=positive, default=4, help="with spectators, and as many without")
     given = parser.parse_args(words)
-    print(machine("websockets", "uvloop"))
-    print(f"{given.spectators} spectators, one of them never reads; {given.events} events a round\n")
-    alone: list[float] = []
-    watched: list[dict[str, Any]] = []
+    print(machine("websockets", "uvloop", "msgpack"))
+    print(
+        f"{given.spectators} spectators, {DEAF} of whom never reads, on one match of {given.events} public "
+        f"events at {EVENTS_PER_S} a second\n"
+    )
+    walls: dict[bool, list[float]] = {False: [], True: []}
+    cpu: dict[bool, list[float]] = {False: [], True: []}
+    seen: list[Watched] = []
     with tempfile.TemporaryDirectory() as home, Child("server", "--home", Path(home)) as server:
         for number in range(given.rounds):
-            rounds = [False, True] if number % 2 == 0 else [True, False]
-            for crowd in rounds:
-                match = f"match-{number}-{crowd}".lower()
+            for crowd in (False, True) if number % 2 == 0 else (True, False):
+                match = f"m{number}{'w' if crowd else 'o'}"
+                server.ask(do="pace", go=False, match=match, events=given.events)
                 if crowd:
-                    watched.append(_watched(server, match, given))
+                    told, watched = _watched(server, match, given)
+                    seen.append(watched)
                 else:
-                    server.ask(do="pace", match=match, events=given.events, go=False)
-                    told = server.ask(do="pace", match=match, events=given.events, go=True)
-                    alone.append(given.events / told["wall_s"])
-    _report(alone, watched, given)
-
-
-def _watched(server: Child, match: str, given: argparse.Namespace) -> dict[str, Any]:
-    server.ask(do="pace", match=match, events=given.events, go=False)
-    before = server.ask(do="stats")
-    words = ["--url", server.ready["url"], "--agents", given.spectators, "--deaf", 1, "--match", match]
-    with Child("spectators", *words) as crowd:
-        there = server.ask(do="stats")
-        crowd.tell()
-        told = server.ask(do="pace", match=match, events=given.events, go=True)
-        seen = crowd.read()
-        after = server.ask(do="stats")
-    while server.ask(do="stats")["connections"]:
-        time.sleep(0.1)
-    lags = [
-        arrived - fell for times in seen["times"] for arrived, fell in zip(times, told["fell"], strict=False)
-    ]
-    return {
-        "pace": given.events / told["wall_s"],
-        "busy": told["cpu_s"] / told["wall_s"],
-        "lags": lags,
-        "complete": sum(len(times) == given.events for times in seen["times"]),
-        "restarts": seen["restarts"],
-        "trouble": seen["trouble"],
-        "arrived": there["watchers"] - before["watchers"],
-        "join_kib": (there["kib"] - before["kib"]) / given.spectators,
-        "grew_kib": after["kib"] - there["kib"],
-    }
-
-
-def _report(alone: list[float], watched: list[dict[str, Any]], given: argparse.Namespace) -> None:
-    reading = given.spectators - 1
-    paces = Spread.of(round_["pace"] for round_ in watched)
-    ratio = Spread.of(a["pace"] / b for a, b in zip(watched, alone, strict=True))
-    lags = [1000 * lag for round_ in watched for lag in round_["lags"]]
-    complete = min(round_["complete"] for round_ in watched)
+                    told = server.ask(do="pace", go=True, match=match, events=given.events)
+                walls[crowd].append(told["wall_s"])
+                cpu[crowd].append(told["cpu_s"] / told["wall_s"])
+        left = server.ask(do="stats")
     rows = [
-        ["pace without spectators, events/s", Spread.of(alone).show(".2f")],
-        ["pace with them, events/s", paces.show(".2f")],
-        ["with / without", ratio.show(".3f")],
-        ["spectators that joined", str(min(round_["arrived"] for round_ in watched))],
-        ["readers with every event", f"{complete} of {reading}"],
-        ["lag p50, ms", f"{percentile(lags, 0.5):.1f}"],
-        ["lag p99, ms", f"{percentile(lags, 0.99):.1f}"],
-        ["greatest lag, ms", f"{max(lags):.1f}"],
-        ["started over", str(sum(round_["restarts"] for round_ in watched))],
-        ["server's processor", Spread.of(round_["busy"] for round_ in watched).show(".0%")],
-        ["memory of a spectator, KiB", Spread.of(round_["join_kib"] for round_ in watched).show(".1f")],
-        ["memory grown during a round, KiB", Spread.of(round_["grew_kib"] for round_ in watched).show(".0f")],
+        [
+            f"with {given.spectators}" if crowd else "without",
+            Spread.of(given.events / wall for wall in walls[crowd]).show(".2f"),
+            Spread.of(cpu[crowd]).show(".0%"),
+        ]
+        for crowd in (False, True)
     ]
-    print(table([f"{EVENTS_PER_S} events a second asked for", "median (least to greatest)"], rows))
-    print(f"pace: {verdict(ratio.median, target=1 - PACE)}")
-    print(f"greatest lag, s: {verdict(max(lags) / 1000, target=LAG_S, at_most=True)}")
-    print(f"readers with every event: {verdict(complete, target=reading)}")
-    for line in [line for round_ in watched for line in round_["trouble"]][:10]:
-        print(f"  {line}")
+    print(table(["spectators", "events a second", "server's processor"], rows))
+    slower = Spread.of(a / b - 1 for a, b in zip(walls[True], walls[False], strict=True))
+    print(
+        f"the match is slower by {slower.show('.2%')}: {verdict(slower.median, target=SLOWER, at_most=True)}\n"
+    )
+    lags = [1000 * value for watched in seen for value in watched.behind_s]
+    rows = [
+        [
+            f"{len(lags):,}",
+            f"{statistics.median(lags):.1f}",
+            f"{percentile(lags, 0.99):.1f}",
+            f"{max(lags):.1f}",
+            f"{sum(watched.whole for watched in seen)} of {given.rounds * (given.spectators - DEAF)}",
+            str(sum(watched.restarts for watched in seen)),
+        ]
+    ]
+    print("how far a reading spectator is behind, in ms")
+    print(table(["arrivals", "p50", "p99", "max", "saw everything", "started over"], rows))
+    worst = max(lags) / 1000
+    print(f"behind by at most {worst:.2f} s: {verdict(worst, target=BEHIND_S, at_most=True)}\n")
+    growth = [watched.kib for watched in seen]
+    print(
+        f"the server's memory after each round with spectators, less that before it, in KiB: "
+        f"{', '.join(f'{kib:+,}' for kib in growth)}; watchers left {left['watchers']}"
+    )
+
+
+def _watched(server: Child, match: str, given: argparse.Namespace) -> tuple[dict[str, float], Watched]:
+    many = ("--agents", given.spectators, "--deaf", DEAF)
+    with Child("spectators", "--url", server.ready["url"], *many, "--match", match) as spectators:
+        before = server.ask(do="stats")["kib"]
+        spectators.tell(do="read")
+        told = server.ask(do="pace", go=True, match=match, events=given.events)
+        found = spectators.read()
+        after = server.ask(do="stats")["kib"]
+    if found["trouble"]:
+        raise RuntimeError(f"a spectator failed: {found['trouble'][0]}")
+    behind = [
+        arrived - fell for times in found["times"] for arrived, fell in zip(times, told["fell"], strict=False)
+    ]
+    whole = sum(len(times) == given.events for times in found["times"])
+    return told, Watched(behind, whole, found["restarts"], after - before)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,8 @@ class Tables:
 
 
 def _mixed(share: Array, floor: float) -> Array:
-    return (1 - floor) * share + floor / share.shape[-1]
+    mixed: Array = (1 - floor) * share + floor / share.shape[-1]
+    return mixed
 
 
 @lru_cache(maxsize=1)
@@ -334,7 +335,8 @@ class Belief:
         mass = self.plain.T @ space.evil
         alone = np.maximum(self.plain.sum(axis=0), 1e-12)[:, None]
         prior = space.evil_count / (space.seats - 1)
-        return np.searchsorted(SUSPICION_EDGES, np.round(mass / alone / prior, 9), side="right")
+        bins: Ints = np.searchsorted(SUSPICION_EDGES, np.round(mass / alone / prior, 9), side="right")
+        return bins
 
     def after(self, item: Item) -> "Belief":
         """Return the belief after one more item."""
@@ -429,7 +431,8 @@ class Belief:
         seer = base[SEER] + (shown[1] - shown[0])[sees]
         result = np.where(space.evil[:, leader, None] > 0, base[INFORMED], base[PLAIN])
         result = np.where(space.merlin == leader, seer, result)
-        return np.where(space.oberon == leader, base[LONE], result)
+        likelihood: Array = np.where(space.oberon == leader, base[LONE], result)
+        return likelihood
 
     def _of_claims(self, said: tuple[tuple[int, Claims], ...]) -> Array:
         # Evil speaks as good would in its place, so opinions tell merlin from the others and no more.

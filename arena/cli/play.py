@@ -21,7 +21,8 @@ from arena.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from arena.runner import MatchJob, MatchReport
+    from arena.report import MatchReport
+    from arena.runner import MatchJob
 
 
 @click.command()
@@ -60,9 +61,9 @@ def play(
     """
     import asyncio
 
-    from agents.players import check_plays, parse_player
+    from agents.players import HUMAN, check_plays, parse_player
     from arena.config import load
-    from arena.people import HUMAN, as_person
+    from arena.people import as_person
     from arena.runner import MatchJob, run_match
     from arena.schedule import MatchPlan
     from games.errors import ArenaError
@@ -72,6 +73,8 @@ def play(
 
     if specs is not None and everyone is not None:
         raise click.UsageError("give either --seats or --all", click.get_current_context())
+    if out == Path("-"):
+        raise click.UsageError("--out: got '-', a record needs a file", click.get_current_context())
     rules = load_game(game)
     settings = load(file=config_file, flags={"home": home}).settings
     options = parse_pairs(pairs, what="--option")
@@ -107,7 +110,7 @@ def play(
         _free(settings.home / "replays" / "played", f"{rules.name}-{number}", SUFFIX) if out is None else out
     )
     if path.exists():
-        raise RecordWriteFailed(f"{path}: cannot write the record: the file exists")
+        raise RecordWriteFailed(f"{path}: cannot write the record: the file exists; give another --out")
     names = tuple(player.name for player in chosen)
     job = MatchJob(
         match="",  # a name made of the seed would stand in every view of the record, and give all roles away

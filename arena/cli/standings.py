@@ -19,7 +19,9 @@ def print_board(board: "Leaderboard", *, titles: Mapping[str, str]) -> None:
     for game, found in groupby(board.standings, key=lambda row: row.game):
         rows = list(found)
         drawn = ["drawn"] if any(row.tally.drawn for row in rows) else []
-        numbers = ["played", "won", *drawn, "lost", "score", "return", "rating", "95 % interval"]
+        # Where all returns are 1, 0 or -1 their mean is the score once more.
+        value = [] if all(row.plain for row in rows) else ["return"]
+        numbers = ["played", "won", *drawn, "lost", "score", *value, "rating", "95 % interval"]
         shown = table(titles.get(game, game), ["player", *numbers], right=numbers)
         for row in rows:
             tally = row.tally
@@ -30,7 +32,7 @@ def print_board(board: "Leaderboard", *, titles: Mapping[str, str]) -> None:
                 *([str(tally.drawn)] if drawn else []),
                 str(tally.lost),
                 _share(tally.score),
-                "-" if row.mean_return is None else f"{row.mean_return[0]:+.2f}",
+                *([_return(row)] if value else []),
                 f"{row.rating:.0f}",
                 "-" if row.low is None or row.high is None else f"{row.low:.0f} to {row.high:.0f}",
             )
@@ -38,6 +40,10 @@ def print_board(board: "Leaderboard", *, titles: Mapping[str, str]) -> None:
         _print_roles(console, rows)
         if game in effects:
             click.echo(_effect(effects[game]))
+        if value:
+            click.echo(
+                "The rating counts matches won, whatever the stake; the return is what they were worth."
+            )
         trouble = [f"{row.player}: {_trouble(row)}" for row in rows if _trouble(row)]
         if trouble:
             click.echo("Apart from play: " + "; ".join(trouble))
@@ -68,6 +74,10 @@ def _effect(effect: Mapping[str, Any]) -> str:
         f"Side effect: {effect['side']} {effect['value']:+.0f} Elo{interval}, "
         f"won {effect['share']:.1%} of {effect['matches']}"
     )
+
+
+def _return(row: "Standing") -> str:
+    return "-" if row.mean_return is None else f"{row.mean_return[0]:+.2f}"
 
 
 def _share(score: float | None) -> str:

@@ -1,5 +1,6 @@
 """`arena tournament`: many matches, then the standings."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,10 @@ def _show(result: Any) -> None:
     titles = {game: load_game(game).title for game in {row.game for row in result.board.standings}}
     print_board(result.board, titles=titles)
     for game, found in (result.sprt or {}).items():
+        click.echo(f"Sequential test in {game}: {_verdict(found)}")
         click.echo(
-            f"SPRT {game}: {found['player']}, {found['status'].replace('_', ' ')}, LLR {found['llr']:.2f} "
-            f"({found['lower']:.2f} to {found['upper']:.2f}) after {found['pairs']} pairs"
+            f"  log-likelihood ratio {found['llr']:.2f} of {found['lower']:.2f} to {found['upper']:.2f} "
+            f"after {found['pairs']} pairs"
         )
     for game, lines in result.imbalance.items():
         click.echo(f"Uneven in {game}:")
@@ -144,5 +146,16 @@ def _show(result: Any) -> None:
         f"Tournament {result.tournament}: {result.played} of {result.planned} matches played, "
         f"{result.failed} failed, {result.wall_s:.1f} s ({rate:.0f}/s)"
     )
-    click.echo(f"Records: {result.records}")
-    click.echo(f"Verify them: arena replay verify {result.records}/*.arena")
+    if result.played:
+        click.echo(f"Records: {result.records}")
+        click.echo(f"Verify them: arena replay verify {shlex.quote(str(result.records))}")
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    against = f"{found['player']} against {found['opponent']}"
+    match found["status"]:
+        case "accept_h1":
+            return f"{against}, stronger by {found['elo1']:g} Elo is accepted"
+        case "accept_h0":
+            return f"{against}, stronger by {found['elo0']:g} Elo or less is accepted"
+    return f"{against}, undecided between {found['elo0']:g} and {found['elo1']:g} Elo; play more --matches"

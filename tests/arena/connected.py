@@ -14,7 +14,8 @@ from arena.config import Settings
 from arena.serving import ArenaServer
 from arena.store import Store
 from clients.protocol.client import ClientConnection
-from clients.protocol.messages import MSGPACK, Message, Over, Turn
+from clients.protocol.codec import MSGPACK
+from clients.protocol.messages import Message, Over, Turn
 from games.spaces import space_from_data
 
 FAST = {

@@ -11,9 +11,9 @@ import msgpack
 
 from arena.online import OnlineTournament
 from arena.session import Session
+from clients.protocol.codec import JSON, decode, encode
 from clients.protocol.messages import (
     CLIENT_MESSAGES,
-    JSON,
     MAX_CLIENT_BYTES,
     Act,
     Error,
@@ -26,8 +26,6 @@ from clients.protocol.messages import (
     Unwatch,
     Waiting,
     Watch,
-    decode,
-    encode,
 )
 from tests.arena.hosting import House
 

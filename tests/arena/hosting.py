@@ -18,7 +18,8 @@ from arena.store import Store
 from arena.table import HostSettings, record_path
 from clients.errors import ProtocolError, Refused
 from clients.protocol.client import ClientConnection
-from clients.protocol.messages import MSGPACK, Events, Left, Message, Over, Seated, Turn, decode
+from clients.protocol.codec import MSGPACK, decode
+from clients.protocol.messages import Events, Left, Message, Over, Seated, Turn
 from games.spaces import space_from_data
 from replays.reader import read_record
 from replays.record import SUFFIX, Record

@@ -42,11 +42,13 @@ def test_a_named_file_is_read_instead(tmp_path: Path) -> None:
             "[mach]\nretries = 1\n",
             "unknown key 'mach' (did you mean 'match'?); allowed are: home, tournament",
         ),
-        ("[match]\nretries = -1\n", "match.retries: got '-1', it should be greater than or equal to 0"),
-        ("[match]\ndeadline_s = 0\n", "match.deadline_s: got '0', it should be greater than 0"),
-        ("[match]\ndeadline_s = nan\n", "match.deadline_s: got 'nan'"),
+        ("[match]\nretries = -1\n", "match.retries: got -1, it should be greater than or equal to 0"),
+        ("[match]\ndeadline_s = 0\n", "match.deadline_s: got 0, it should be greater than 0"),
+        ("[match]\ndeadline_s = nan\n", "match.deadline_s: got nan"),
         ("[tournament]\nconcurrency = 'many'\n", "tournament.concurrency: got 'many'"),
-        ("match = 3\n", "match: got '3'"),
+        ("match = 3\n", "match: got 3, it should be a table"),
+        ("home = 3\n", "home: got 3, it should be a path in quotation marks"),
+        ("[mach]\nretries = 1\n", "file arena.toml: unknown key 'mach' (did you mean 'match'?)"),
         ("[match\n", "arena.toml: no valid TOML: expected ']'"),
     ],
 )
@@ -70,6 +72,17 @@ def test_bad_environment_gives_one_line(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("ARENA_MATCH", "{")
     with pytest.raises(ConfigError, match="environment"):
         load()
+
+
+def test_a_variable_of_no_section_gives_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARENA_MACH__RETRIES", "1")
+    with pytest.raises(
+        ConfigError, match=r"ARENA_MACH__RETRIES: unknown section 'mach' \(did you mean 'match'"
+    ):
+        load()
+    monkeypatch.delenv("ARENA_MACH__RETRIES")
+    monkeypatch.setenv("ARENA_TOKEN", "a variable of another kind")
+    load()
 
 
 def test_unreadable_files_give_one_line(tmp_path: Path) -> None:

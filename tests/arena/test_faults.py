@@ -16,19 +16,8 @@ from arena import hosted
 from arena.errors import StoreError
 from arena.store import Store
 from clients.protocol.client import HeldSeat
-from clients.protocol.messages import (
-    ERROR_CODES,
-    JSON,
-    MSGPACK,
-    Act,
-    Challenged,
-    Error,
-    Message,
-    Seated,
-    Waiting,
-    decode,
-    encode,
-)
+from clients.protocol.codec import JSON, MSGPACK, decode, encode
+from clients.protocol.messages import ERROR_CODES, Act, Challenged, Error, Message, Seated, Waiting
 from games.referee import Input
 from tests.arena.frames import pelt
 from tests.arena.hosting import House, Peer, scenario

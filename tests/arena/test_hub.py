@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from arena.errors import RequestRefused
 from arena.hub import Hub, MatchInfo, Watcher, allowed
-from clients.protocol.messages import JSON, MAX_BATCH, MSGPACK, Error, Frames, Snapshot, decode
+from clients.protocol.codec import JSON, MAX_BATCH, MSGPACK, decode
+from clients.protocol.messages import Error, Frames, Snapshot
 from games.base import Event
 from games.referee import Entry, Input, Referee
 from games.registry import load_game

@@ -114,7 +114,7 @@ def test_sequential_test_decides_the_same_after_a_kill(process: Any, kill_after:
 def test_interrupt_keeps_what_is_finished(
     command: list[str], environment: dict[str, str], process: Any, tmp_path: Path
 ) -> None:
-    args = [*ARGS, "--matches", "300", "--home", "home", "--concurrency", "2"]
+    args = [*ARGS, "--matches", "1500", "--home", "home", "--concurrency", "2"]
     folder = tmp_path / "home" / "replays" / "t1"
     with subprocess.Popen(
         [*command, *args], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -132,7 +132,7 @@ def test_interrupt_keeps_what_is_finished(
     assert [row["status"] for row in database["tournaments"].rows] == ["interrupted"]
     done = process(*args, "--resume")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["matches"] == {"planned": 600, "played": 600, "failed": 0}
+    assert json.loads(done.stdout)["matches"] == {"planned": 3000, "played": 3000, "failed": 0}
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ import pytest
 import arena.pool
 from arena.errors import WorkerError
 from arena.pool import Pool
-from arena.runner import MatchJob, MatchReport
+from arena.report import MatchReport
+from arena.runner import MatchJob
 from arena.schedule import MatchPlan
 from replays.errors import RecordWriteFailed
 

@@ -8,7 +8,8 @@ import pytest
 
 import arena.runner
 from agents.base import Agent, Decision, Seat
-from arena.runner import MatchJob, MatchReport, run_match
+from arena.report import MatchReport
+from arena.runner import MatchJob, run_match
 from arena.schedule import MatchPlan
 from games.base import Event
 from games.referee import Turn

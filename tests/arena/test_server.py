@@ -21,7 +21,8 @@ from arena.metrics import Metrics
 from arena.server import WebSocketServer, read_tls, url
 from arena.serving import rates
 from arena.store import Store
-from clients.protocol.messages import JSON, MAX_CLIENT_BYTES, MSGPACK
+from clients.protocol.codec import JSON, MSGPACK
+from clients.protocol.messages import MAX_CLIENT_BYTES
 
 pytestmark = pytest.mark.usefixtures("no_blocking")
 

@@ -8,7 +8,8 @@ import pytest
 from arena.config import ServerSettings, Settings
 from arena.errors import ServeError, StoreError
 from arena.serving import ArenaServer, anonymous_scopes, host_settings, rates, warnings
-from clients.protocol.messages import JSON, MSGPACK, Error, Frames, Over, Snapshot, Waiting
+from clients.protocol.codec import JSON, MSGPACK
+from clients.protocol.messages import Error, Frames, Over, Snapshot, Waiting
 from replays.reader import read_record
 from replays.verify import verify_file
 from tests.arena.connected import Client, play_match, serving, token

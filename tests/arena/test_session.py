@@ -6,13 +6,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from arena import session as session_module
 from arena.auth import Gate
 from arena.limits import Rate
 from arena.session import MAX_STRIKES, MAX_WAITING, MAX_WATCHED, Session
+from clients.protocol.codec import JSON, decode, encode
 from clients.protocol.messages import (
     ERROR_CODES,
-    JSON,
     MAX_CLIENT_BYTES,
     Act,
     Acted,
@@ -40,8 +39,6 @@ from clients.protocol.messages import (
     Waiting,
     Watch,
     Welcome,
-    decode,
-    encode,
 )
 from games.referee import Input
 from tests.arena.hosting import House, Peer, scenario
@@ -630,8 +627,8 @@ def test_limits_on_watching_and_a_lost_connection_stops_it(tmp_path: Path) -> No
 
 
 def test_events_of_a_long_history_come_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "MAX_BATCH", 3)
-    monkeypatch.setattr(session_module, "PORTION_BYTES", 200)
+    monkeypatch.setattr("arena.hold.MAX_BATCH", 3)
+    monkeypatch.setattr("arena.session.PORTION_BYTES", 200)
 
     async def work(house: House) -> None:
         peer = house.peer(seed=4)

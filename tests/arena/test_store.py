@@ -10,7 +10,7 @@ from sqlite_utils import Database
 
 import arena.store
 from arena.errors import StoreError, StoreTooNew
-from arena.runner import MatchReport, SeatReport
+from arena.report import MatchReport, SeatReport
 from arena.store import FAILED, FINISHED, INTERRUPTED, Store
 
 

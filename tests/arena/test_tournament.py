@@ -124,9 +124,9 @@ def test_a_match_that_fails_is_reported_and_resume_plays_it_again(monkeypatch: p
     seats_seed = [0]
     table = arena.runner._Table.__init__
 
-    def noted(self: Any, job: Any) -> None:
+    def noted(self: Any, job: Any, *rest: Any) -> None:
         seats_seed[0] = job.plan.seed
-        table(self, job)
+        table(self, job, *rest)
 
     monkeypatch.setattr(arena.runner, "make_agent", sometimes)
     monkeypatch.setattr(arena.runner._Table, "__init__", noted)
@@ -205,13 +205,30 @@ def test_interrupted_anywhere_it_goes_on_to_the_same_end(monkeypatch: pytest.Mon
 
 
 def test_resume_without_anything_to_resume() -> None:
-    play()
     with pytest.raises(TournamentError, match="no unfinished tournament of this configuration in h; leave"):
         play(resume=True)
+    assert not Path("h").exists(), "nothing is made where there is nothing to resume"
+    play()
+    play()
+    with pytest.raises(TournamentError, match="t2 in h is this configuration, and finished"):
+        play(resume=True)
     with Store(Path("h")) as store:
-        store.set_status(1, status="interrupted")
-    with pytest.raises(TournamentError, match="unfinished with another configuration: t1"):
+        store.set_status(2, status="interrupted")
+    with pytest.raises(TournamentError, match="unfinished with another configuration: t2"):
         play(resume=True, matches=9)
+
+
+def test_no_tournament_writes_over_the_records_of_a_store_that_was_lost() -> None:
+    play()
+    kept = records()
+    Path("h/replays/t9").mkdir()
+    Path("h/replays/tx").mkdir()
+    Path("h/replays/tx/a.arena").write_text("")
+    for path in Path("h").glob("arena.db*"):
+        path.unlink()
+    assert play(seed=2).tournament == "t2", "folders without records are free"
+    assert records() == kept and len(records(tournament=2)) == 8
+    assert play(seed=2).tournament == "t3"
 
 
 def test_two_processes_do_not_play_one_tournament() -> None:

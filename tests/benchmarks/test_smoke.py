@@ -19,6 +19,7 @@ TINY = {
     "tournament_scaling": ["--games", "2", "--rounds", "1"],
     "host_load": ["--matches", "2", "--rounds", "1", "--think-s", "0.01", "--echo-s", "0.2"],
     "spectator_load": ["--spectators", "5", "--events", "10", "--rounds", "1"],
+    "fault_sweep": ["--runs", "2", "--faults", "2", "--agents", "2", "--matches", "1"],
 }
 SAYS = {
     "host_flat": ["CPU ms a match", "matches and seats held"],
@@ -30,6 +31,7 @@ SAYS = {
     "tournament_scaling": ["matches/s", "two processes are faster by", "| 2 "],
     "host_load": ["memory of an idle connection", "| arena ", "| bare echo of ", "failed 0; errors 0"],
     "spectator_load": ["| 4 of 4 ", "started over"],
+    "fault_sweep": ["| failed by name ", "Every record verifies, every failure is named"],
 }
 PEERS = {"kuhn_openspiel": "pyspiel", "werewolf_textarena": "textarena"}
 

@@ -71,7 +71,17 @@ def test_the_token(arena: Arena, tmp_path: Path, by: str) -> None:
         (["ws://h", "--player", "random", "--tournament", "m", "--matches", "2"], "go with --game"),
         (["http://h:1", "--player", "random", "--game", "kuhn"], "try ws://h:1"),
         (["ws://h", "--player", "nobody", "--game", "kuhn"], "player: got 'nobody'"),
-        (["ws://h", "--player", "human", "--game", "kuhn"], "human players are not in this version"),
+        (["ws://h", "--player", "human", "--game", "kuhn"], "a person needs a terminal to play at, or --web"),
+        (["ws://h", "--player", "random", "--game", "kuhn", "--web"], "--web goes with --player human"),
+        (["ws://h", "--player", "human", "--game", "kuhn", "--web-port", "1"], "go with --web"),
+        (
+            ["ws://h", "--player", "human", "--game", "kuhn", "--web", "--web-port", "70000"],
+            "--web-port: got 70000, allowed are 0 to 65535",
+        ),
+        (
+            ["ws://h", "--player", "human", "--game", "kuhn", "--web", "--web-sessions", "0"],
+            "--web-sessions: got 0, allowed are 1 to 64",
+        ),
         (["ws://h", "--player", "random", "--game", "chess"], "game: got 'chess'"),
         (["ws://h", "--player", "random", "--game", "kuhn", "--option", "x"], "--option: got 'x'"),
         (["ws://h", "--player", "random", "--game", "kuhn", "--matches", "0"], "--matches"),

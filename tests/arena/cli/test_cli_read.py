@@ -59,9 +59,10 @@ def test_options_are_listed_with_what_they_allow(arena: Any) -> None:
 def test_players_as_json_and_for_people(arena: Any) -> None:
     data = json.loads(arena("players", "--json").stdout)
     assert {entry["player"]: entry["games"] for entry in data} == {
-        spec: kind.games() for spec, kind in KINDS.items()
+        **{spec: kind.games() for spec, kind in KINDS.items()},
+        "human": game_names(),
     }
-    assert all(spec in arena("players").stdout for spec in KINDS)
+    assert all(spec in arena("players").stdout for spec in (*KINDS, "human"))
 
 
 @pytest.mark.parametrize("name", game_names())
@@ -108,7 +109,9 @@ def test_play_takes_players_options_and_a_place(arena: Any) -> None:
     assert json.loads(found.stdout)["replay"] == "deep/r.arena"
     again = arena("play", "avalon", "--out", "deep/r.arena")
     assert again.exit_code == 1
-    assert again.stderr == "Error: deep/r.arena: cannot write the record: the file exists\n"
+    assert (
+        again.stderr == "Error: deep/r.arena: cannot write the record: the file exists; give another --out\n"
+    )
     assert (
         len(
             json.loads(arena("play", "werewolf", "--players", "6", "--all", "random", "--json").stdout)[

@@ -72,16 +72,44 @@ def test_a_tournament_for_people(arena: Any) -> None:
         "Uneven in werewolf:",
         "Tournament t1: 7 of 7 matches played, 0 failed",
         "Records: h/replays/t1",
-        "arena replay verify h/replays/t1/*.arena",
+        "arena replay verify h/replays/t1\n",
     ):
         assert text in found.stdout
+    assert "return" not in found.stdout, "every return is 1 or -1, and the score says it all"
     assert max(map(len, found.stdout.splitlines())) <= 80
 
 
 def test_a_sequential_test_is_reported(arena: Any) -> None:
     found = arena("tournament", "--game", "kuhn", *TWO, "--matches", "4", "--sprt", "0,50,0.05,0.05")
     assert found.exit_code == 0, found.stderr
-    assert "SPRT kuhn: a, continue, LLR " in found.stdout
+    assert (
+        "Sequential test in kuhn: a against b, undecided between 0 and 50 Elo; play more --matches\n"
+        in found.stdout
+    )
+    decided = arena("tournament", "--game", "werewolf", *TWO, "--matches", "200", "--sprt", "0,50,0.05,0.05")
+    assert "Sequential test in werewolf: a against b, stronger by 50 Elo is accepted\n" in decided.stdout
+    strong = ("--player", "b=random", "--player", "a=scripted")
+    lost = arena("tournament", "--game", "werewolf", *strong, "--matches", "200", "--sprt", "0,50,0.05,0.05")
+    assert "Sequential test in werewolf: b against a, stronger by 0 Elo or less is accepted\n" in lost.stdout
+
+
+def test_the_return_is_shown_where_it_says_more_than_the_score(arena: Any) -> None:
+    found = arena("tournament", "--game", "kuhn", *TWO, "--matches", "8", "--home", "h", "--json")
+    row = json.loads(found.stdout)["standings"][0]
+    shown = arena("ratings", "--home", "h").stdout
+    head, line = next(
+        (lines[0].split(), lines[2].split())
+        for lines in zip(*(shown.splitlines()[i:] for i in range(3)), strict=False)
+        if lines[0].startswith(" player")
+    )
+    assert head[5] == "return" and line[5] == f"{row['mean_return']:+.2f}"
+
+
+def test_a_home_with_a_space_is_quoted_and_a_tournament_of_nothing_names_no_records(arena: Any) -> None:
+    found = arena("tournament", "--game", "kuhn", *TWO, "--matches", "2", "--home", "my home")
+    assert "Verify them: arena replay verify 'my home/replays/t1'\n" in found.stdout
+    empty = arena("tournament", "--game", "kuhn", *TWO, "--matches", "0", "--home", "my home")
+    assert "0 of 0 matches played" in empty.stdout and "verify" not in empty.stdout
 
 
 def test_failed_matches_are_exit_code_1_and_named(arena: Any, monkeypatch: pytest.MonkeyPatch) -> None:

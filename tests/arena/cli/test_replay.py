@@ -143,7 +143,9 @@ def test_export(record: Path, tmp_path: Path) -> None:
     assert out.read_text(encoding="utf-8") == to_html(whole, "public")
 
 
-def test_an_export_to_a_dash_goes_to_stdout(record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_to_a_dash_goes_to_stdout(
+    record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert arena("export", record, "--format", "text", "--out", "-").stdout == to_text(
         read(record.read_bytes()), "all"
@@ -159,7 +161,9 @@ def test_an_export_never_takes_the_place_of_a_record(record: Path, tmp_path: Pat
         before = out.read_bytes()
         result = arena("export", record, "--format", "text", "--out", out)
         assert result.exit_code == 1
-        assert result.stderr == f"Error: {out}: cannot write the export: a record is there; give another --out\n"
+        assert (
+            result.stderr == f"Error: {out}: cannot write the export: a record is there; give another --out\n"
+        )
         assert out.read_bytes() == before
 
 

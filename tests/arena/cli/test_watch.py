@@ -37,7 +37,11 @@ def test_what_cannot_be_watched_is_refused(record: Path, tmp_path: Path) -> None
     assert "either --seat or --all" in said(arena(record, "--seat", 0, "--all"))
     assert "--match needs a URL" in said(arena(record, "--match", "m"))
     assert "the form is ws://HOST:PORT" in said(arena("http://127.0.0.1"))
-    assert "--match" in said(arena("ws://127.0.0.1:1"))
+    assert "--match or --show" in said(arena("ws://127.0.0.1:1", "--match", "m", "--show", "lobby"))
+    assert "need a URL" in said(arena(record, "--http", "http://h")) + said(arena(record, "--show", "lobby"))
+    assert "--http: got 'h'" in said(arena("ws://127.0.0.1:1", "--http", "h"))
+    assert "go with --web" in said(arena(record, "--web-port", 1))
+    assert "allowed are 0 to 65535" in said(arena(record, "--web", "--web-port", 65536))
 
 
 def test_without_a_terminal_it_says_what_prints_a_record(record: Path) -> None:
