@@ -1,6 +1,7 @@
 """The documentation says what the program does."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import pytest
 from agents.players import KINDS
 from arena.cli.main import cli
 from arena.config import ENV_PREFIX, Settings, walk
+from arena.online import OnlineTournament
 from arena.tournament_file import GameEntry, TournamentFile, read_tournament
 from tests.generate_docs import CLI_PAGE, CONFIGURATION_PAGE, cli_page, configuration_page
 
@@ -43,10 +45,11 @@ def test_every_key_of_a_tournament_file_is_documented() -> None:
 
 def test_the_tournament_file_in_the_docs_is_read(tmp_path: Path) -> None:
     text = (DOCS / "tournaments.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    block, online = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     path = tmp_path / "t.toml"
     path.write_text(block)
     assert read_tournament(path).planned > 0
+    OnlineTournament.model_validate(tomllib.loads(online)).check()
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)

@@ -125,7 +125,10 @@ class Avalon(Game):
             case "end":
                 winner = next(t for t, r in zip(data["teams"], data["returns"], strict=True) if r > 0)
                 roles = ", ".join(f"seat {seat} {role}" for seat, role in enumerate(data["roles"]))
-                return f"The side of {winner} wins ({data['reason']}). Roles: {roles}."
+                why = data["reason"]
+                if why == "assassination":
+                    why = f"the assassin {'found' if winner == EVIL else 'missed'} merlin"
+                return f"The side of {winner} wins ({why}). Roles: {roles}."
         return None
 
 

@@ -101,7 +101,9 @@ The return is +1 for each seat of the winning team, dead or alive, −1 for the 
 
 ## Answers
 
-A speech has at most `max_speech_chars` characters. A seat that gives no legal answer keeps silent, abstains, holds its fire, leaves the potions alone, or names the
+A speech has at most `max_speech_chars` characters.
+
+A seat that gives no legal answer keeps silent, abstains, holds its fire, leaves the potions alone, or names the
 first seat it may.
 
 Sources: Dimitry Davidoff, "Mafia" (1986); Andrew Plotkin, "Werewolf" (1997); hunter and witch after Philippe

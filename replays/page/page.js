@@ -143,7 +143,8 @@
     document.body.dataset.view = view;
     document.body.dataset.playing = timer !== null;
     try {
-      history.replaceState(null, "", `#event=${cursor}&view=${view}`);
+      const named = items.slice(0, cursor + 1).findLast((item) => item.n !== undefined);
+      history.replaceState(null, "", `#event=${named ? named.n : 0}&view=${view}`);
     } catch {
       // a page that may not name its place works all the same
     }
@@ -262,7 +263,11 @@
 
   const fromHash = () => {
     const wanted = new URLSearchParams(location.hash.slice(1));
-    if (wanted.has("event")) cursor = Math.max(0, Math.min(items.length - 1, Number(wanted.get("event")) || 0));
+    if (wanted.has("event")) {
+      const number = Number(wanted.get("event")) || 0;
+      const found = items.findIndex((item) => item.n !== undefined && item.n >= number);
+      cursor = number <= 0 ? 0 : found < 0 ? Math.max(0, items.length - 1) : found;
+    }
     see(views.map(String).includes(wanted.get("view")) ? wanted.get("view") : view);
   };
   window.addEventListener("hashchange", fromHash);

@@ -33,6 +33,12 @@ def test_known_words_that_cannot_be_seated_say_so(word: str) -> None:
             parse_player(text)
 
 
+def test_a_person_is_seated_elsewhere() -> None:
+    for text in ("human", "Eve=human"):
+        with pytest.raises(PlayerNotAvailable, match="a person plays with `arena join`"):
+            parse_player(text)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -204,6 +204,10 @@ def test_assassination_hits_or_misses_merlin() -> None:
             reason_winner
         }
         assert state.view(2).roles == dict(enumerate(FIVE))
+        how = "found" if reason_winner == EVIL else "missed"
+        assert f"{reason_winner} wins (the assassin {how} merlin). Roles" in str(
+            GAME.narrate(state.history[-1])
+        )
 
 
 def test_without_merlin_three_quests_win_at_once() -> None:

@@ -655,7 +655,8 @@ def test_random_play(seed: int, seats: int, options: dict[str, object]) -> None:
                     view.update(event)
         living = views[None].alive
         assert living == [seat for seat in range(seats) if state.alive >> seat & 1]
-        assert set(state.turns()) <= set(living) | {state.hunter}
+        hidden = set() if state.options.reveal else {state.witch}  # asked when dead, so that nothing shows it
+        assert set(state.turns()) <= set(living) | {state.hunter} | hidden
     outcome = state.outcome()
     assert GAME.load(json.loads(json.dumps(state.save()))).history == state.history
     for seat, view in views.items():

@@ -363,8 +363,9 @@ def test_the_browser_shows_a_moment_as_a_perspective_saw_it(view: str) -> None:
     record = RECORDS["werewolf"]
     page = to_html(record)
     items = page_data(page)["items"]
-    at = len(items) * 2 // 3
-    parsed = browse(page, at=f"#event={at}&view={view}")
+    at = next(i for i in range(len(items) * 2 // 3, len(items)) if "n" in items[i])
+    assert items[at]["n"] < at, "there are thoughts before it, which have no number"
+    parsed = browse(page, at=f"#event={items[at]['n']}&view={view}")
     state = body(parsed)
     assert (state["data-cursor"], state["data-view"], state["data-playing"]) == (str(at), view, "false")
     seen = [

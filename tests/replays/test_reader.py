@@ -181,6 +181,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             read_record(path)
 
 
+@pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="there is no /dev/zero here")
+def test_a_device_that_never_ends_is_not_read() -> None:
+    with pytest.raises(RecordUnreadable, match="it is a device, a record is a file"):
+        read_record(Path("/dev/zero"))
+
+
 def test_strict_reading_takes_whole_records_only(tmp_path: Path) -> None:
     path = tmp_path / "x.arena"
     path.write_bytes(SMALL)
