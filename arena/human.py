@@ -174,7 +174,9 @@ class HumanAgent(Agent):
             self._waiting.set_exception(Gone("the person has left"))
 
     def over(self, report: MatchReport) -> None:
-        """Say how the match ended."""
+        """Say how the match ended, unless the person has left it."""
+        if self._left:
+            return
         seats = report.seats
         self._take(
             wire.Over(

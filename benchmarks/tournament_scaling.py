@@ -3,7 +3,9 @@
 Each run is the real command in a process of its own and a home of its own: `arena tournament --game avalon
 --players 5 --matches 1000 --concurrency N`, two scripted players. What counts here is wall-clock time, from
 the start of the command to its end, interpreter start and ratings included; so run this on a machine with
-two free cores, which the line about the load lets you judge. Runs on one and on two processes take turns.
+two free cores, which the line about the load lets you judge. Runs on one and on two processes take turns with
+what the machine can give at most: two commands side by side that know nothing of each other, half the matches
+each. Where two busy cores slow each other down, that limit is below 2.
 
     python -m benchmarks.tournament_scaling
 """
@@ -35,19 +37,38 @@ class Run:
 def run(*, matches: int, processes: int) -> Run:
     """Play one tournament in a fresh home. Raises `SystemExit` where matches are missing."""
     with tempfile.TemporaryDirectory() as home:
-        command = [sys.executable, "-m", "evoke_arena", "tournament", "--game", "avalon", "--players", "5"]
-        command += ["--player", "a=scripted", "--player", "b=scripted", "--matches", str(matches)]
-        command += ["--concurrency", str(processes), "--home", home, "--json"]
         start = time.perf_counter()
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        _finish(_begin(matches, processes, home), matches)
         wall_s = time.perf_counter() - start
-        if done.returncode:
-            raise SystemExit(f"the tournament failed: {done.stderr.strip()}")
-        played = json.loads(done.stdout)["matches"]["played"]
-        if played != matches:
-            raise SystemExit(f"{played} of {matches} matches were played")
         held = sum(path.stat().st_size for path in Path(home).rglob("*") if path.is_file())
     return Run(wall_s, held)
+
+
+def limit(*, matches: int) -> float:
+    """Return the seconds that two commands take side by side, half the matches each."""
+    halves = (matches // 2, matches - matches // 2)
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        start = time.perf_counter()
+        both = [_begin(half, 1, home) for half, home in zip(halves, (one, other), strict=True)]
+        for half, command in zip(halves, both, strict=True):
+            _finish(command, half)
+        return time.perf_counter() - start
+
+
+def _begin(matches: int, processes: int, home: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "evoke_arena", "tournament", "--game", "avalon", "--players", "5"]
+    command += ["--player", "a=scripted", "--player", "b=scripted", "--matches", str(matches)]
+    command += ["--concurrency", str(processes), "--home", home, "--json"]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _finish(command: subprocess.Popen[str], matches: int) -> None:
+    output, errors = command.communicate()
+    if command.returncode:
+        raise SystemExit(f"the tournament failed: {errors.strip()}")
+    played = json.loads(output)["matches"]["played"]
+    if played != matches:
+        raise SystemExit(f"{played} of {matches} matches were played")
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -60,9 +81,11 @@ def main(args: Sequence[str] | None = None) -> None:
     )
     print(machine("evoke-arena"))
     runs: dict[int, list[Run]] = {processes: [] for processes in PROCESSES}
+    limits: list[float] = []
     for number in range(flags.rounds):
         for processes in PROCESSES if number % 2 == 0 else reversed(PROCESSES):
             runs[processes].append(run(matches=flags.games, processes=processes))
+        limits.append(limit(matches=flags.games))
     rows = [
         [
             str(processes),
@@ -72,9 +95,15 @@ def main(args: Sequence[str] | None = None) -> None:
         ]
         for processes, done in runs.items()
     ]
+    rows.append(["1 + 1", Spread.of(limits).show(".2f", " s"), "", ""])
     print(table(["processes", "wall-clock", "matches/s", "bytes a match on disk"], rows))
     faster = Spread.of(one.wall_s / two.wall_s for one, two in zip(runs[1], runs[2], strict=True))
     print(f"two processes are faster by {faster.show('.2f')}: {verdict(faster.median, target=TARGET)}")
+    at_most = Spread.of(one.wall_s / both for one, both in zip(runs[1], limits, strict=True))
+    share = Spread.of(both / two.wall_s for both, two in zip(limits, runs[2], strict=True))
+    print(
+        f"the machine's limit, two commands side by side: {at_most.show('.2f')}; reached: {share.show('.2f')} of it"
+    )
     print(machine("evoke-arena") + " (at the end)")
 
 

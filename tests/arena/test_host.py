@@ -342,6 +342,7 @@ def test_what_is_kept_does_not_grow_with_the_matches_played(tmp_path: Path) -> N
 
     counts: list[int] = []
     timers: list[int] = []
+    others = alive()  # what tests before this one have left in the process
 
     async def work(house: House) -> None:
         peers = [house.peer(), house.peer()]
@@ -359,7 +360,7 @@ def test_what_is_kept_does_not_grow_with_the_matches_played(tmp_path: Path) -> N
                 assert house.host.kept() == dict.fromkeys(house.host.kept(), 0) | {"clients": 2}
 
     scenario(tmp_path, work)
-    assert counts == [0, 0, 0]
+    assert max(counts) <= others
     assert timers == [0, 0, 0]
     with Store(tmp_path) as store:
         assert len(store.rated_matches()) == 60
