@@ -70,6 +70,8 @@ def main() -> None:
     name = re.search(r"terminal-\d+", picture)
     if name is not None:
         picture = picture.replace(name[0], "terminal-0")
+    # Nor does it fetch a font from elsewhere: the reader's own monospace font does.
+    picture = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
     (FOLDER / "spectator.svg").write_text(picture, encoding="utf-8")
 
 
