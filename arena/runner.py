@@ -6,9 +6,7 @@ process it runs. What goes wrong in a match is a report that says so; only a rec
 """
 
 import asyncio
-import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,12 +26,9 @@ from replays.errors import RecordError, RecordWriteFailed
 from replays.reader import read_record
 from replays.record import Footer, Header, SeatInfo
 from replays.verify import verify
-from replays.writer import RecordEncoder, RecordWriter
+from replays.writer import RecordWriter, write_whole
 
 MakeAgent = Callable[[str, Seat], Agent]
-
-PART_SUFFIX = ".part"
-"""Ends the name of a record that is being written and is not in its place yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,27 +147,6 @@ class _Table:
             record=path,
             record_bytes=0 if path is None else path.stat().st_size,
         )
-
-
-def write_whole(path: Path, header: Header, entries: Sequence[Entry], footer: Footer) -> None:
-    """Write a finished match as a record in one step: `path` then holds all of it, or what it held before.
-
-    Raises `RecordWriteFailed`.
-    """
-    encoder = RecordEncoder()
-    frames = [encoder.header(header), encoder.entries(entries), encoder.footer(footer)]
-    part = path.with_name(f"{path.name}.{os.getpid()}{PART_SUFFIX}")
-    try:
-        try:
-            part.write_bytes(b"".join(frames))
-        except FileNotFoundError:
-            part.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(b"".join(frames))
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        raise RecordWriteFailed(f"{path}: cannot write the record: {error.strerror or error}") from None
 
 
 def _discard(path: Path) -> None:

@@ -20,7 +20,7 @@ from arena.errors import StoreError, TournamentError
 from arena.lock import hold
 from arena.pool import Pool
 from arena.report import MatchReport
-from arena.runner import PART_SUFFIX, MatchJob
+from arena.runner import MatchJob
 from arena.schedule import MatchPlan, imbalance, plan
 from arena.sprt import Sprt
 from arena.store import FAILED, FILE_NAME, FINISHED, FOLDER, INTERRUPTED, RUNNING, Store
@@ -29,6 +29,7 @@ from arena.tournament_file import GameSetup, Tournament
 from games.errors import ArenaError
 from games.registry import load_game
 from replays.record import SUFFIX
+from replays.writer import PART_SUFFIX
 
 if TYPE_CHECKING:
     from arena.standings import Leaderboard

@@ -6,7 +6,7 @@ and goes on.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from io import FileIO
@@ -20,6 +20,9 @@ from replays.codec import CHAIN_START, frame, link, pack
 from replays.errors import NotCanonical, RecordDamaged, RecordWriteFailed
 from replays.reader import open_record
 from replays.record import Footer, Header, entry_to_data
+
+PART_SUFFIX = ".part"
+"""Ends the name of a record that is being written and is not in its place yet."""
 
 
 class RecordEncoder:
@@ -175,6 +178,27 @@ def _sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_whole(path: Path, header: Header, entries: Sequence[Entry], footer: Footer) -> None:
+    """Write a finished match as a record in one step: `path` then holds all of it, or what it held before.
+
+    Raises `RecordWriteFailed`.
+    """
+    encoder = RecordEncoder()
+    frames = [encoder.header(header), encoder.entries(entries), encoder.footer(footer)]
+    part = path.with_name(f"{path.name}.{os.getpid()}{PART_SUFFIX}")
+    try:
+        try:
+            part.write_bytes(b"".join(frames))
+        except FileNotFoundError:
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(b"".join(frames))
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise _failed(path, error) from None
 
 
 def _failed(path: Path, error: OSError) -> RecordWriteFailed:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import stamina
 from websockets.asyncio.client import ClientConnection as Socket
@@ -11,7 +10,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 from websockets.typing import Subprotocol
 
-from clients.errors import BadAddress, Disconnected, ProtocolError, Refused
+from clients.dial import check_address
+from clients.errors import Disconnected, ProtocolError, Refused
 from clients.protocol.client import ClientConnection
 from clients.protocol.codec import MSGPACK
 from clients.protocol.messages import MAX_SERVER_BYTES, Error, Frames, Message, Snapshot
@@ -26,20 +26,6 @@ GIVE_UP_S = 300.0
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
 
 _LOST = (OSError, TimeoutError, WebSocketException)
-
-
-def check_address(url: str) -> str:
-    """Return a websocket URL. Raises `BadAddress` for what is none, or carries what belongs in no URL."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise BadAddress(f"URL: got {url[:80]!r}; {error}") from None
-    if parts.scheme not in ("ws", "wss") or not parts.hostname or port == 0:
-        raise BadAddress(f"URL: got {url[:80]!r}, the form is ws://HOST:PORT or wss://HOST")
-    if parts.username or parts.password or "token" in parts.query:
-        raise BadAddress("URL: a token or password in it would be seen by others, give it as --token")
-    return url
 
 
 class LiveSource(EventSource):

@@ -22,7 +22,7 @@ from clients.protocol.messages import (
     Welcome,
 )
 from clients.spectator.app import SpectatorApp
-from clients.spectator.live import LiveSource, check_address
+from clients.spectator.live import LiveSource
 from clients.spectator.screens.match import MatchScreen
 from clients.spectator.source import Batch
 from games.base import Event
@@ -216,7 +216,7 @@ async def test_a_server_that_is_not_there_or_refuses_is_named() -> None:
 @pytest.mark.parametrize("url", ["http://h", "ws://", "ws://me:pw@h", "ws://h/?token=x", "ws://h:99999", "h"])
 async def test_an_address_that_is_none_or_holds_a_secret_is_refused(url: str) -> None:
     with pytest.raises(BadAddress) as error:
-        check_address(url)
+        LiveSource(url, match="m")
     assert "\n" not in str(error.value) and "pw" not in str(error.value)
 
 
