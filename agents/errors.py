@@ -6,6 +6,13 @@ games.errors.ArenaError
 │   ├── PlayerNotAvailable  a kind of player that this version does not have
 │   ├── PlayerCannotPlay    the player does not play this game
 │   └── BadParameter        a setting of a player outside its range
+├── PolicyError             the model behind a seat gave no answer
+│   ├── EngineMissing       the back end is not installed here
+│   ├── EngineFailed        the back end died or refused; it may come back
+│   ├── PromptTooLong       the prompt leaves no room for an answer
+│   ├── UnknownAdapter      no such adapter version
+│   ├── BadAdapter          an adapter version that is damaged, or made for another model
+│   └── BadModel            the model cannot be loaded
 └── AnalysisError
     ├── NotSolvable         exact play is computed for small two-seat zero-sum games with one turn at a time
     └── BadPolicy           a policy that gives no probabilities over the actions
@@ -43,6 +50,52 @@ class BadParameter(PlayerError):
     """A setting of a player outside its range."""
 
     code = "bad_parameter"
+
+
+class PolicyError(ArenaError):
+    """The model behind a seat gave no answer."""
+
+    code = "policy"
+
+
+class EngineMissing(PolicyError):
+    """The back end is not installed here."""
+
+    code = "engine_missing"
+    exit_code = 2
+
+
+class EngineFailed(PolicyError):
+    """The back end died or refused; it may come back."""
+
+    code = "engine_failed"
+
+
+class PromptTooLong(PolicyError):
+    """The prompt leaves no room for an answer."""
+
+    code = "prompt_too_long"
+
+
+class UnknownAdapter(PolicyError):
+    """No such adapter version."""
+
+    code = "unknown_adapter"
+    exit_code = 2
+
+
+class BadAdapter(PolicyError):
+    """An adapter version that is damaged, or made for another model."""
+
+    code = "bad_adapter"
+    exit_code = 2
+
+
+class BadModel(PolicyError):
+    """The model cannot be loaded."""
+
+    code = "bad_model"
+    exit_code = 2
 
 
 class AnalysisError(ArenaError):

@@ -1,0 +1,1 @@
+"""The shared policy: one language model behind many seats."""
