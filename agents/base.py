@@ -4,6 +4,7 @@ An agent's memory is a fold of its seat's events, like a view: feed the same eve
 stands where the old one stood. So a match resumes after a crash, and counterfactual play starts anywhere.
 """
 
+import asyncio
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -52,8 +53,10 @@ class Seat:
 class Agent(ABC):
     """Sits at one seat of one match."""
 
-    version: ClassVar[str] = "1"
+    version: str = "1"
     """Recorded in the header; changes whenever the agent may decide otherwise on the same events."""
+    policy: str = ""
+    """What computes for the agent, where that is not the agent itself: a model and its version. Recorded too."""
     instant: ClassVar[bool] = False
     """Whether `act` never waits, so that it needs no task and no deadline of its own."""
     keeps_time: ClassVar[bool] = False
@@ -69,6 +72,13 @@ class Agent(ABC):
     @abstractmethod
     async def act(self, turn: Turn) -> Decision:
         """Answer a turn. `Gone` forfeits the seat; anything else raised costs it the turn, never the match."""
+
+    def begin(self, turn: Turn) -> asyncio.Future[Decision]:
+        """Begin to answer a turn and return where the answer will be; what `act` says holds for it.
+
+        By default it is a task of `act`. An agent that waits for somebody else needs none.
+        """
+        return asyncio.get_running_loop().create_task(self.act(turn))
 
     async def close(self) -> None:
         """Let go of what the agent holds; called once, also after a failure. By default there is nothing."""

@@ -116,12 +116,13 @@ async def _run_instant(referee: Referee, table: _Table, take: Emit) -> None:
 
 async def _run_waiting(referee: Referee, table: _Table, take: Emit, deadline_s: float) -> None:
     loop = asyncio.get_running_loop()
-    asked: dict[int, tuple[Turn, asyncio.Task[Input]]] = {}
+    asked: dict[int, tuple[Turn, asyncio.Future[Decision]]] = {}
     deadlines: dict[tuple[int, int], float] = {}
-    more = asyncio.Event()
+    more: asyncio.Future[None] = loop.create_future()
 
-    def answered(task: asyncio.Task[Input]) -> None:
-        more.set()
+    def answered(answer: asyncio.Future[Decision]) -> None:
+        if not more.done():
+            more.set_result(None)
 
     try:
         while turns := referee.turns():
@@ -130,47 +131,84 @@ async def _run_waiting(referee: Referee, table: _Table, take: Emit, deadline_s: 
                     end = None
                     if not table.agents[seat].keeps_time:
                         end = deadlines.setdefault((seat, turn.ply), loop.time() + deadline_s)
-                    ask = _ask(table, seat, turn) if end is None else _ask_in_time(table, seat, turn, end)
-                    task = loop.create_task(ask)
-                    task.add_done_callback(answered)
-                    asked[seat] = (turn, task)
-            await more.wait()
-            more.clear()
+                    answer = _begin(loop, table, seat, turn, end)
+                    answer.add_done_callback(answered)
+                    asked[seat] = (turn, answer)
+            await more
+            more = loop.create_future()
             # What came in the same round of the loop is one write of the record.
             entries: list[Entry] = []
-            for seat in [seat for seat, (_, task) in asked.items() if task.done()]:
-                entries += referee.feed(asked.pop(seat)[1].result())
+            for seat in [seat for seat, (_, answer) in asked.items() if answer.done()]:
+                entries += referee.feed(_taken(seat, *asked.pop(seat)))
             if entries:
                 take(entries)
     finally:
-        for _, task in asked.values():
-            task.cancel()
-        await asyncio.gather(*(task for _, task in asked.values()), return_exceptions=True)
+        for _, answer in asked.values():
+            answer.cancel()
+        await asyncio.gather(*(answer for _, answer in asked.values()), return_exceptions=True)
 
 
-async def _ask_in_time(table: _Table, seat: int, turn: Turn, end: float) -> Input:
+def _begin(
+    loop: asyncio.AbstractEventLoop, table: _Table, seat: int, turn: Turn, end: float | None
+) -> asyncio.Future[Decision]:
+    """Ask a seat, and return where its answer will be."""
+    table.deliver(seat)
     try:
-        async with asyncio.timeout_at(end):
-            return await _ask(table, seat, turn)
+        if seat in table.broken:
+            raise _Broken(table.broken[seat])
+        if end is None:
+            return table.agents[seat].begin(turn)
+        return loop.create_task(_in_time(table.agents[seat], turn, end))
+    except Exception as error:
+        answer: asyncio.Future[Decision] = loop.create_future()
+        answer.set_exception(error)
+        return answer
+
+
+async def _in_time(agent: Agent, turn: Turn, end: float) -> Decision:
+    timeout = asyncio.timeout_at(end)
+    try:
+        async with timeout:
+            return await agent.act(turn)
     except TimeoutError:
-        return Input(seat, turn.ply, None, "timeout")
+        if not timeout.expired():
+            raise
+        return Decision(None, failure="timeout")
+
+
+class _Broken(Exception):
+    """An agent that cannot observe."""
+
+
+def _taken(seat: int, turn: Turn, answer: asyncio.Future[Decision]) -> Input:
+    """Return what an answer that has come, or will not, is for the referee."""
+    try:
+        return recordable(_input(seat, turn, answer.result()))
+    except (Exception, asyncio.CancelledError) as error:
+        return _failed(seat, turn, error)
 
 
 async def _ask(table: _Table, seat: int, turn: Turn) -> Input:
+    """Ask an agent that answers at once."""
     table.deliver(seat)
-    if seat in table.broken:
-        return Input(seat, turn.ply, None, "error", table.broken[seat])
     try:
+        if seat in table.broken:
+            raise _Broken(table.broken[seat])
         return recordable(_input(seat, turn, await table.agents[seat].act(turn)))
-    except Gone as error:
-        return Input(seat, turn.ply, None, "forfeit", neutralise(str(error))[:200])
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
-            raise  # it is the match, or this turn, that is called off
-        return Input(seat, turn.ply, None, "error", _describe(error))
+            raise  # it is the match that is called off
+        return _failed(seat, turn, error)
     except Exception as error:
-        return Input(seat, turn.ply, None, "error", _describe(error))
+        return _failed(seat, turn, error)
+
+
+def _failed(seat: int, turn: Turn, error: BaseException) -> Input:
+    if isinstance(error, Gone):
+        return Input(seat, turn.ply, None, "forfeit", neutralise(str(error))[:200])
+    reason = str(error) if isinstance(error, _Broken) else _describe(error)
+    return Input(seat, turn.ply, None, "error", reason)
 
 
 async def _close(agent: Agent) -> None:

@@ -7,7 +7,8 @@ for all seats of its match, and an action space once for all turns that offer it
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from operator import is_
+from typing import Any, NamedTuple
 
 import msgpack
 from pydantic_core import to_jsonable_python
@@ -19,18 +20,40 @@ from games.spaces import ActionSpace, Text
 
 Frame = bytes | str
 
+MAX_REMEMBERED = 8
+"""Events of a batch that is kept as it was sent."""
+
 _pack = msgpack.Packer(use_bin_type=True, autoreset=True).pack
 
 
 class SharedEvent(list[Any]):
     """`[kind, data]` as every seat that sees it holds it; it must not be changed."""
 
-    __slots__ = ("packed", "text")
+    __slots__ = ("last_of", "packed", "text")
 
     def __init__(self, event: WireEvent) -> None:
         super().__init__(event)
         self.packed: bytes | None = None
         self.text: str | None = None
+        self.last_of: _Batch | None = None
+        """The batch that ended with it when it was last sent: most seats are sent the same one."""
+
+
+class _Batch(NamedTuple):
+    first: int
+    subprotocol: str
+    before: tuple[WireEvent, ...]
+    """The events before the last one, which itself is left out: it would keep itself alive."""
+    sent: tuple[int, Frame]
+
+    def same(self, events: Sequence[WireEvent], first: int, subprotocol: str) -> bool:
+        """Whether it is these very events, of which the last one is."""
+        return (
+            self.first == first
+            and self.subprotocol == subprotocol
+            and len(self.before) + 1 == len(events)
+            and all(map(is_, self.before, events))
+        )
 
 
 def events_frame(
@@ -46,6 +69,17 @@ def events_frame(
         first: the number of the first one.
         subprotocol: the encoding.
     """
+    last = events[-1]
+    if type(last) is not SharedEvent or len(events) > MAX_REMEMBERED:
+        return _events_frame(match, events, first, subprotocol)
+    known = last.last_of
+    if known is None or not known.same(events, first, subprotocol):
+        sent = _events_frame(match, events, first, subprotocol)
+        known = last.last_of = _Batch(first, subprotocol, tuple(events[:-1]), sent)
+    return known.sent
+
+
+def _events_frame(match: str, events: Sequence[WireEvent], first: int, subprotocol: str) -> tuple[int, Frame]:
     packed: list[bytes] = []
     size = 0
     for event in events[:MAX_BATCH]:
@@ -132,7 +166,7 @@ def _packed(event: WireEvent) -> bytes:
     if type(event) is not SharedEvent:
         return bytes(_pack(to_jsonable_python(event)))
     if event.packed is None:
-        event.packed = _pack(to_jsonable_python(event))
+        event.packed = _pack(event)
     return event.packed
 
 
@@ -140,7 +174,7 @@ def _text(event: WireEvent) -> str:
     if type(event) is not SharedEvent:
         return _json(to_jsonable_python(event))
     if event.text is None:
-        event.text = _json(to_jsonable_python(event))
+        event.text = _json(event)
     return event.text
 
 

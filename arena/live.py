@@ -7,22 +7,29 @@ stays away longer than the grace is gone, and forfeits when it next owes a turn.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agents.base import Agent, Decision, Gone, Seat
 from agents.match import MatchResult, play
+from arena.clocks import TurnClock
+from arena.errors import MatchAbandoned
 from arena.frames import SharedEvent
 from arena.hub import Hub, MatchInfo
 from clients.protocol.messages import Over, WireEvent
-from games.base import Event
+from games.base import Event, View
 from games.referee import Entry, Input, Referee, Turn
+from games.registry import load_game
 from replays.record import Footer, Header
 from replays.writer import RecordWriter
 
 Closed = Literal["answered", "deadline", "closed"]
 """Why a request is no longer open."""
+
+EARLY_S = 0.002
+"""By how much a timer may ring too early: clocks of loops move in steps."""
 
 _CLOSED_BY: dict[str, Closed] = {"timeout": "deadline", "disconnect": "deadline", "forfeit": "closed"}
 
@@ -73,20 +80,23 @@ class Link(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Stopwatch:
-    """Measures the server's own time: from the last answer that a turn waited for to when it is asked."""
+    """Measures the server's own time: from the last answer that a turn waited for to when it is asked.
 
-    clock: Clock
+    `seconds` is the system's finest clock by default; a loop's moves in steps, those of uvloop a millisecond long.
+    """
+
     observe: Callable[[float], None]
+    seconds: Callable[[], float] = time.perf_counter
     _answered: float | None = None
 
     def reply(self) -> None:
         """An answer has come."""
-        self._answered = self.clock.time()
+        self._answered = self.seconds()
 
     def ask(self) -> None:
         """A turn is asked."""
         if self._answered is not None:
-            self.observe(self.clock.time() - self._answered)
+            self.observe(self.seconds() - self._answered)
             self._answered = None
 
 
@@ -98,7 +108,6 @@ class Asked:
     turn: Turn
     ends_at: float
     answer: asyncio.Future[Decision]
-    timer: Timer
     state: Closed | None = None
     """None while the answer is awaited; then why no other is taken."""
 
@@ -145,29 +154,37 @@ class RemoteAgent(Agent):
         self.asked: Asked | None = None
         self.over: Over | None = None
         self.gone = False
+        self.held = False
+        """Whether a connection has ever held the seat, since the server was started."""
         self.link: Link | None = None
         self.bank_s = clocks.bank_s
         self._ply: int | None = None
         self._began = 0.0
         self._bank_before = clocks.bank_s
         self._grace: Timer | None = None
+        self._timer: Timer | None = None
+        """Rings when the turn for which it was set would end. Turns come and go far more often than it rings, so
+        it is not set anew for each: whoever is then asked has it set to when that turn ends."""
+        self._rings_at = 0.0
 
     # The match's side
 
     def observe(self, events: Sequence[Event]) -> None:
         """Events were sent when they fell (see `tell`)."""
 
-    async def act(self, turn: Turn) -> Decision:
+    def begin(self, turn: Turn) -> asyncio.Future[Decision]:
         if self.gone:
             raise Gone("the player is gone")
-        asked = self._ask(turn)
-        try:
-            return await asked.answer
-        finally:
-            asked.timer.cancel()
+        return self._ask(turn).answer
+
+    async def act(self, turn: Turn) -> Decision:
+        return await self.begin(turn)
 
     async def close(self) -> None:
         self._stop_grace()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def tell(self, events: Sequence[WireEvent]) -> None:
         """Note events that the seat may see, and let the connection know."""
@@ -185,6 +202,15 @@ class RemoteAgent(Agent):
             self.bank_s = max(0.0, self._bank_before - max(0.0, used_s - self.clocks.deadline_s))
             if self.link is not None and asked.state == "answered":
                 self.link.settled(self, request)
+
+    def began(self, ply: int) -> float | None:
+        """Return when the seat was first asked in this ply, None where it was not."""
+        return self._began if ply == self._ply else None
+
+    def left_s(self, ply: int, now: float) -> float:
+        """Return what the seat has left of its turn in this ply, banked time included, in seconds."""
+        began, bank_s = (self._began, self._bank_before) if ply == self._ply else (now, self.bank_s)
+        return max(0.0, began + self.clocks.deadline_s + bank_s - now)
 
     def finish(self, over: Over) -> None:
         """Note how the match ended."""
@@ -204,17 +230,30 @@ class RemoteAgent(Agent):
             self._ply, self._began, self._bank_before = turn.ply, now, self.bank_s
         ends_at = self._began + self.clocks.deadline_s + self._bank_before
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        timer = self.clock.call_later(max(0.0, ends_at - now), self._out_of_time)
-        self.asked = Asked(len(self.closed) + 1, turn, ends_at, answer, timer)
+        if self._timer is None or ends_at < self._rings_at:
+            self._set_timer(ends_at, now)
+        self.asked = Asked(len(self.closed) + 1, turn, ends_at, answer)
         if self.stopwatch is not None:
             self.stopwatch.ask()
         if self.link is not None:
             self.link.news(self)
         return self.asked
 
-    def _out_of_time(self) -> None:
-        asked = self.asked
-        if asked is not None and asked.state is None:
+    def _set_timer(self, rings_at: float, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings_at = rings_at
+        self._timer = self.clock.call_later(max(0.0, rings_at - now), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        asked, now = self.asked, self.clock.time()
+        if asked is None or asked.state is not None:
+            return
+        # A timer may ring a little early, and what was asked since it was set has later to end.
+        if asked.ends_at - now > EARLY_S:
+            self._set_timer(asked.ends_at, now)
+        else:
             asked.state = "deadline"
             failure = "timeout" if self.link is not None else "disconnect"
             if not asked.answer.done():
@@ -225,6 +264,7 @@ class RemoteAgent(Agent):
     def attach(self, link: Link) -> None:
         """Let a connection hold the seat; one that held it before is told."""
         before, self.link = self.link, link
+        self.held = True
         self._stop_grace()
         if before is not None and before is not link:
             before.taken_over(self)
@@ -275,6 +315,8 @@ class LiveMatch:
     """A match that is being played.
 
     `past` holds every entry so far where it goes on from a record; they are neither written nor published again.
+    Such a match fails, with `MatchAbandoned`, where none of its players has come back within the grace: that nobody
+    did is the server's doing and no forfeit of theirs.
     """
 
     info: MatchInfo
@@ -286,8 +328,12 @@ class LiveMatch:
     past: Sequence[Entry] = ()
     remote: dict[int, RemoteAgent] = field(init=False)
     entries: int = 0
+    _public: View = field(init=False)
+    """What everyone knows, as far as `_folded` of the rules' events."""
+    _folded: int = 0
 
     def __post_init__(self) -> None:
+        self._public = load_game(self.header.game).view(None)
         self.remote = {
             seat: agent for seat, agent in enumerate(self.agents) if isinstance(agent, RemoteAgent)
         }
@@ -309,15 +355,54 @@ class LiveMatch:
             agent.finish(over)
         return result
 
+    def clocks(self) -> dict[int, TurnClock]:
+        """Return what is left of the turns of remote seats; only of those that everyone knows of, for everyone."""
+        if not self.remote:
+            return {}
+        ply, turns = self.referee.ply, self.referee.turns()
+        now = next(iter(self.remote.values())).clock.time()
+        public = set(self._publicly_asked())
+        begun = [at for agent in self.remote.values() if (at := agent.began(ply)) is not None]
+        began = min(begun, default=now)
+        found = {}
+        for seat, agent in self.remote.items():
+            regular_s = max(0.0, began + agent.clocks.deadline_s - now)
+            own_s = agent.left_s(ply, now) if seat in turns else None
+            if own_s is not None or seat in public:
+                found[seat] = TurnClock(own_s, regular_s if seat in public else None)
+        return found
+
+    def _publicly_asked(self) -> Sequence[int]:
+        """Return the seats that everyone knows to be asked, whether or not they have answered since."""
+        state = self.referee.state
+        history = state.history
+        try:
+            for event in history[self._folded :]:
+                if event.visible_to(None):
+                    self._public.update(event)
+            self._folded = len(history)
+            return self._public.asked(state.options)
+        except Exception:
+            # A game from elsewhere may be wrong about this; its match must not suffer, and in doubt nobody is told.
+            return ()
+
     def fail(self, reason: str) -> None:
         """Tell the seats that the match cannot go on."""
         for agent in self.remote.values():
             agent.fail(reason)
 
     def _emit(self, entries: Sequence[Entry]) -> None:
+        if self.past and any(isinstance(entry, Input) and entry.failure == "forfeit" for entry in entries):
+            self._expect_somebody()
         self.writer.write(entries)
-        self.hub.publish(self.info.match, entries)
         self._note(entries)
+        self.hub.publish(self.info.match, entries)
+
+    def _expect_somebody(self) -> None:
+        if not any(agent.held for agent in self.remote.values()):
+            raise MatchAbandoned(
+                f"match {self.info.match}: no player came back after the server was started again"
+            )
 
     def _note(self, entries: Sequence[Entry]) -> None:
         """Tell each remote seat what it may see of these entries, all of which are on disk."""

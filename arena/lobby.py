@@ -8,6 +8,7 @@ must know. A challenge waits for one player's answer. Whatever ends a wait relea
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from arena.errors import RequestRefused
@@ -83,10 +84,15 @@ def read_setup(game: str, *, seats: int | None, options: dict[str, Any]) -> Setu
             f"options: allowed are texts, numbers and lists of them, {MAX_OPTION_CHARS} characters",
         )
     try:
-        # A state is made once, so that a set-up which the rules refuse is refused before anyone waits for it.
-        state = rules.new(seats=seats, options=options)
+        return _checked(rules, seats, json.dumps(options))
     except GameError as error:
         raise RequestRefused("bad_setup", str(error)) from None
+
+
+@lru_cache(maxsize=256)
+def _checked(rules: Game, seats: int | None, options: str) -> Setup:
+    # A state is made once, so that a set-up which the rules refuse is refused before anyone waits for it.
+    state = rules.new(seats=seats, options=json.loads(options))
     return Setup(rules, state.seats, state.options)
 
 

@@ -29,6 +29,7 @@ from arena.config import ServerSettings
 from arena.errors import ServeError
 from arena.limits import CONNECT, Places, address_key
 from arena.metrics import Metrics
+from arena.wire import Link, framed
 from clients.protocol.codec import SUBPROTOCOLS
 from clients.protocol.messages import MAX_CLIENT_BYTES
 
@@ -177,6 +178,7 @@ class WebSocketServer:
                 write_limit=WRITE_LIMIT,
                 logger=quiet,
                 ssl=self._tls,
+                create_connection=Link,
             )
         except OSError as error:
             raise ServeError(cannot_listen(settings.host, settings.port, error)) from None
@@ -250,10 +252,19 @@ class WebSocketServer:
         )
         peer = _Peer(link, session)
         self._peers.add(peer)
+
+        def take(frame: Frame) -> None:
+            self.received += 1
+            try:
+                session.receive(frame)
+            except Exception:
+                self._fail(peer)
+
+        assert isinstance(link, Link)
+        link.take = take
         try:
             async for frame in link:
-                self.received += 1
-                session.receive(frame)
+                take(frame)
         except ConnectionClosed:
             pass  # how it ended is the session's to make good: a lost seat has its grace
         finally:
@@ -294,11 +305,16 @@ class WebSocketServer:
                     peer.waiting = self._loop.create_task(self._wait(peer, left))
                     return
         except Exception:
-            log.exception("a connection failed")
-            peer.waiting = self._loop.create_task(link.close(INTERNAL_ERROR, "the server failed"))
+            self._fail(peer)
             return
         if session.closing is not None:
             peer.waiting = self._loop.create_task(link.close(*session.closing))
+
+    def _fail(self, peer: _Peer) -> None:
+        """Close a connection whose session raised, which none should."""
+        log.exception("a connection failed")
+        if peer.waiting is None:
+            peer.waiting = self._loop.create_task(peer.link.close(INTERNAL_ERROR, "the server failed"))
 
     def _write(self, link: ServerConnection, frames: Sequence[Frame]) -> Sequence[Frame]:
         """Write frames, several in one go, and return those that the socket does not take now."""
@@ -309,16 +325,13 @@ class WebSocketServer:
                 self.sent += at
                 return frames[at:]
             size = 0
+            parts: list[bytes] = []
             while at < len(frames) and size <= WRITE_LIMIT:
-                frame = frames[at]
-                if isinstance(frame, str):
-                    protocol.send_text(frame.encode())
-                else:
-                    protocol.send_binary(frame)
+                parts.append(framed(frames[at]))
+                size += len(frames[at])
                 at += 1
-                size += len(frame)
             # A write is a system call, and those cost more than all else here.
-            transport.write(b"".join(protocol.data_to_send()))
+            transport.write(b"".join(parts))
             self.sent_bytes += size
         self.sent += at
         return ()

@@ -96,23 +96,31 @@ async def commands(answer: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 async def server(arguments: argparse.Namespace) -> None:
-    """The whole server as `arena serve` runs it, with every measurement kept."""
+    """The whole server as `arena serve` runs it; on request every measurement of its own time is kept."""
     from arena import table
     from arena.config import Settings
     from arena.live import Stopwatch
-    from arena.serving import ArenaServer
+    from arena.serving import ArenaServer, prepare_process
 
+    prepare_process()
     samples: list[tuple[float, float]] = []
+    measuring = False
 
     class Precise(Stopwatch):
-        """By the wall clock, which moves in finer steps than uvloop's, and by this process's processor time."""
+        """By the wall clock, and by this process's processor time as well, while that is measured.
+
+        Reading the latter is a system call, and dear enough to show in how much the server does.
+        """
 
         _began: tuple[float, float] | None = None
 
         def reply(self) -> None:
-            self._began = (time.perf_counter(), time.process_time())
+            super().reply()
+            if measuring:
+                self._began = (time.perf_counter(), time.process_time())
 
         def ask(self) -> None:
+            super().ask()
             if self._began is not None:
                 wall, own = self._began
                 samples.append((time.perf_counter() - wall, time.process_time() - own))
@@ -137,8 +145,10 @@ async def server(arguments: argparse.Namespace) -> None:
         return made.metrics.registry.get_sample_value(name, labels) or 0.0
 
     async def answer(command: dict[str, Any]) -> dict[str, Any]:
+        nonlocal measuring
         if command["do"] == "pace":
             return await _pace(made, command)
+        measuring = command.get("measure", False)
         taken = samples.copy()
         samples.clear()
         return {

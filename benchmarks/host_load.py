@@ -66,7 +66,7 @@ def _trouble(told: dict[str, Any]) -> list[str]:
 
 
 def _paced(server: Child, players: Child, given: argparse.Namespace) -> list[str]:
-    before = server.ask(do="stats")
+    before = server.ask(do="stats", measure=True)
     told = players.ask(matches=1, think_s=given.think_s)
     after = server.ask(do="stats")
     busy = (after["cpu_s"] - before["cpu_s"]) / told["wall_s"]

@@ -123,7 +123,7 @@ def _scopes(text: str | None) -> tuple[str, ...] | None:
 def _run(settings: "Settings", files: tuple[Path, ...], *, as_json: bool) -> int:
     """Serve until a signal comes; return which."""
     try:
-        from arena.serving import ArenaServer, raise_file_limit, warnings
+        from arena.serving import ArenaServer, prepare_process, warnings
     except ModuleNotFoundError as error:
         from arena.errors import ServeError
 
@@ -133,7 +133,7 @@ def _run(settings: "Settings", files: tuple[Path, ...], *, as_json: bool) -> int
             ) from None
         raise
     tournaments = [_read_tournament(path) for path in files]
-    raise_file_limit()
+    prepare_process()
     for line in warnings(settings.server):
         click.echo(f"Warning: {line}", err=True)
 
@@ -196,8 +196,8 @@ def _read_tournament(path: Path) -> Any:
     from pydantic import ValidationError
 
     from arena.config import explain, read_toml
+    from arena.contest import OnlineTournament
     from arena.errors import ConfigError
-    from arena.online import OnlineTournament
 
     try:
         asked = OnlineTournament.model_validate(read_toml(path))

@@ -50,6 +50,20 @@ def test_events(match: str, told: list[Any], first: int, subprotocol: str, share
         assert frame == (len(told), encode(message, subprotocol=subprotocol))
 
 
+@given(st.lists(events, min_size=3, max_size=5), st.data(), encodings)
+def test_seats_that_saw_other_events_are_sent_their_own(
+    told: list[Any], data: st.DataObject, subprotocol: str
+) -> None:
+    held = [SharedEvent(event) for event in told]
+    for _ in range(4):
+        # Any of the events but the last may be another seat's secret.
+        seen = [event for event in held[:-1] if data.draw(st.booleans())] + held[-1:]
+        first = data.draw(st.integers(0, 2))
+        message = next(event_batches("m", [list(event) for event in seen], first=first))
+        frame = events_frame("m", seen, first=first, subprotocol=subprotocol)
+        assert frame == (len(seen), encode(message, subprotocol=subprotocol))
+
+
 @pytest.mark.parametrize("subprotocol", SUBPROTOCOLS)
 @pytest.mark.parametrize("length", [0, MAX_BATCH_BYTES // 3, MAX_BATCH_BYTES + 1])
 def test_long_histories_come_in_the_same_batches(length: int, subprotocol: str) -> None:

@@ -48,7 +48,7 @@ class Desk:
             retries=2,
             clock=self.clock,
             clocks=Clocks(**clocks),
-            stopwatch=Stopwatch(self.clock, self.measured.append),
+            stopwatch=Stopwatch(self.measured.append, self.clock.time),
         )
         self.line = Line()
         self.agent.attach(self.line)
@@ -103,6 +103,44 @@ def test_a_deadline_holds_for_all_attempts_of_a_turn_and_a_late_answer_is_told_s
         assert desk.agent.reply(1, Decision("yes")) == "answered"
 
     run(work, deadline_s=10)
+
+
+def test_turns_that_are_answered_need_no_timer_of_their_own_and_the_last_one_still_ends() -> None:
+    async def work(desk: Desk) -> None:
+        for ply in range(50):
+            task = await desk.ask(ply)
+            desk.clock.pass_to(desk.clock.now + 0.1)
+            desk.agent.reply(ply + 1, Decision("yes"))
+            await task
+            desk.agent.record(Input(0, ply, "yes"))
+        assert desk.clock.number == 1
+        task = await desk.ask(50)
+        began = desk.clock.now
+        desk.clock.pass_to(began + 9.9)
+        assert not task.done()
+        desk.clock.pass_to(began + 10)
+        assert (await task).failure == "timeout"
+        desk.agent.record(Input(0, 50, None, "timeout"))
+        await desk.agent.close()
+        assert all(timer.cancelled for timer in desk.clock.timers)
+
+    run(work, deadline_s=10)
+
+
+def test_a_turn_that_ends_sooner_than_the_one_before_ends_in_time() -> None:
+    async def work(desk: Desk) -> None:
+        task = await desk.ask(0)
+        desk.clock.pass_to(desk.clock.now + 14)  # four seconds of the bank
+        desk.agent.reply(1, Decision("yes"))
+        await task
+        desk.agent.record(Input(0, 0, "yes"))
+        desk.agent.bank_s = 0  # whatever took the rest of it
+        desk.agent.clocks = Clocks(deadline_s=0.5)
+        task = await desk.ask(1)
+        desk.clock.pass_to(desk.clock.now + 0.5)
+        assert (await task).failure == "timeout"
+
+    run(work, deadline_s=10, bank_s=5)
 
 
 def test_the_bank_is_drawn_on_beyond_the_deadline_alone_and_never_filled() -> None:
