@@ -10,6 +10,7 @@ games.errors.ArenaError
 ├── TournamentError         a tournament that cannot be run as it was asked for
 ├── ConfigError             a configuration file or value that cannot be used
 ├── TokenError              a token that cannot be made, or is not there
+├── MatchAbandoned          a match whose players are all gone after the server was started again
 ├── ServeError              a server that cannot run as it was asked for
 └── RequestRefused          what a client asked for is refused; has a wire `code`
 """
@@ -76,6 +77,12 @@ class TokenError(ArenaError):
 
     code = "token"
     exit_code = 2
+
+
+class MatchAbandoned(ArenaError):
+    """A match whose players are all gone after the server was started again."""
+
+    code = "match_abandoned"
 
 
 class ServeError(ArenaError):

@@ -9,22 +9,24 @@ is over is dropped from memory; its seats are then told the rest from the record
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from arena import hosted
+from arena.contest import Contest, Entrant, OnlineTournament
 from arena.desk import Desk
 from arena.errors import RequestRefused
 from arena.hosted import HostedMatch
 from arena.hub import Hub
+from arena.ledger import DeskLedger
 from arena.live import Clock, RemoteAgent
 from arena.lobby import Applicant, Challenges, Client, Lobbies, Setup, read_setup
-from arena.online import Contest, Entrant, OnlineTournament, Tournaments
+from arena.online import Tournaments
 from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
-from arena.store import FAILED, FINISHED, Store
 from arena.table import REMOTE, Chair, Table, Tables, read, token_hash, warm_up
 from arena.table import HostSettings as HostSettings
 from clients.protocol.messages import Challenge, Join, Left, Respond, Resume
@@ -47,6 +49,7 @@ class Host:
         entropy: returns so many random bytes: for tokens, seeds and names of matches.
         observe: takes measurements by name: `turnaround_s`, the server's own time from the last action to the next
             turn; `match_finished` and `match_failed`, 1 each.
+        wall: seconds since 1970.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Host:
         desk: Desk | None = None,
         entropy: Callable[[int], bytes] = secrets.token_bytes,
         observe: Callable[[str, float], None] = lambda name, value: None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self.home = home
         self.clock = clock
@@ -98,11 +102,11 @@ class Host:
         )
         self.contests = Tournaments(
             clock=clock,
+            wall=wall,
             grace_s=self.settings.grace_s,
             ticket=self._ticket,
-            enrol=lambda contest: self._spawn(self._enrol(contest)),
+            ledger=DeskLedger(self._desk, spawn=self._spawn),
             seat=self._seat_entrants,
-            finished=lambda contest: self._spawn(self._finish_contest(contest)),
         )
 
     # Beginning and end
@@ -115,9 +119,14 @@ class Host:
             self.contests.ended(name, players)
         for row, asked, players, played in left.running:
             try:
-                self.contests.restore(asked, row=row, players=players, played=played)
+                await self._catch_up(self.contests.restore(asked, row=row, players=players, played=played))
             except ArenaError as error:
                 logger.error("tournament %s cannot go on: %s", asked.name, error)
+        for asked, players, starts_on in left.open:
+            try:
+                self.contests.restore_open(asked, players=players, starts_on=starts_on)
+            except ArenaError as error:
+                logger.error("tournament %s cannot be opened again: %s", asked.name, error)
         for match in left.matches:
             try:
                 await self._take_up(match)
@@ -137,6 +146,9 @@ class Host:
         await self._matches.settle()
         await self._desk.close()
 
+    async def _catch_up(self, contest: Contest) -> None:
+        await self._desk.run(lambda store: contest.catch_up())
+
     async def _take_up(self, match: HostedMatch) -> None:
         """Go on with a match from its record, or put its result where it belongs."""
         record = await self._desk.run(lambda store: read(match.record))
@@ -144,6 +156,13 @@ class Host:
             await self._desk.run(lambda store: hosted.drop_hosted(store, match.id))
             return
         contest, plan = self._contest_of(match)
+        failure = await self._desk.run(lambda store: hosted.noted_failure(match.record))
+        if failure is not None:
+            report = MatchReport(
+                match.match, record.header.game, record.header.seed, failure, record=match.record
+            )
+            await self._store_left(match, report, contest, plan)
+            return
         if record.footer is not None:
             size = await self._desk.run(lambda store: match.record.stat().st_size)
             report = match_report(
@@ -153,9 +172,7 @@ class Host:
                 record=match.record,
                 record_bytes=size,
             )
-            await self._matches.store(match.id, report, contest=contest, plan=plan)
-            if contest is not None and plan is not None:
-                contest.plans.pop(plan.index, None)
+            await self._store_left(match, report, contest, plan)
             return
         if contest is not None and plan is not None:
             self.contests.resumed(contest, plan.index)
@@ -164,9 +181,7 @@ class Host:
         except ArenaError as error:
             logger.error("match %s cannot go on: %s", match.match, error)
             report = MatchReport(match.match, record.header.game, record.header.seed, str(error)[:500])
-            await self._matches.store(match.id, report, contest=contest, plan=plan)
-            if contest is not None and plan is not None:
-                self.contests.over(contest, plan)
+            await self._store_left(match, report, contest, plan)
             return
         table.contest, table.plan = contest, plan
         for seat in match.seats:
@@ -178,6 +193,14 @@ class Host:
                 self._matches.claim(seat.owner, seat.request, agent)
         self._matches.open(table)
         self._spawn(self._play(table))
+
+    async def _store_left(
+        self, match: HostedMatch, report: MatchReport, contest: Contest | None, plan: MatchPlan | None
+    ) -> None:
+        """Store how a match ended that the host before could not."""
+        await self._matches.store(match.id, report, contest=contest, plan=plan)
+        if contest is not None and plan is not None:
+            self.contests.over(contest, plan, report.points)
 
     def _contest_of(self, match: HostedMatch) -> tuple[Contest | None, MatchPlan | None]:
         row = match.setup.get("tournament")
@@ -415,7 +438,7 @@ class Host:
                     chair.applicant.client.send(Left(id=chair.applicant.id, reason="unavailable"))
             if contest is not None and plan is not None:
                 await self._matches.store_unplayed(match, seed, contest=contest, plan=plan, error=str(error))
-                self.contests.over(contest, plan)
+                self.contests.over(contest, plan, None)
             return
         finally:
             self._starting -= 1
@@ -437,9 +460,9 @@ class Host:
         await self._play(table)
 
     async def _play(self, table: Table) -> None:
-        await self._matches.play(table)
+        report = await self._matches.play(table)
         if table.contest is not None and table.plan is not None:
-            self.contests.over(table.contest, table.plan)
+            self.contests.over(table.contest, table.plan, report.points)
 
     async def _resume_ended(self, client: Client, message: Resume) -> None:
         """Tell the rest of a match that is over to who held a seat in it."""
@@ -452,32 +475,6 @@ class Host:
             client.seat(agent, request=message.id, seen=message.seen)
         except RequestRefused as error:
             client.refuse(error, id=message.id)
-
-    # Tournaments
-
-    async def _enrol(self, contest: Contest) -> None:
-        config = contest.config()
-        try:
-            row = await self._desk.run(
-                lambda store: store.add_tournament(config, config_hash=f"online/{contest.asked.name}")
-            )
-        except ArenaError as error:
-            logger.error("tournament %s cannot begin: %s", contest.asked.name, error)
-            self.contests.abandon(contest)
-            return
-        self.contests.begin(contest, row)
-
-    async def _finish_contest(self, contest: Contest) -> None:
-        row = contest.row
-        assert row is not None
-
-        def finish(store: Store) -> None:
-            store.set_status(row, status=FAILED if store.failures(row) else FINISHED)
-
-        try:
-            await self._desk.run(finish)
-        except ArenaError as error:
-            logger.error("tournament %s: its end is not in the store: %s", contest.asked.name, error)
 
     # Small things
 

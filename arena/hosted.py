@@ -6,18 +6,24 @@ while, so that a seat whose connection was lost at the end can still be told the
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from arena.online import REMEMBERED, OnlineTournament
-from arena.report import MatchReport
+from arena.contest import OnlineTournament
+from arena.online import REMEMBERED
+from arena.report import MatchReport, points
 from arena.store import FINISHED, RUNNING, Store
+from arena.swiss import Points
 
 OPEN_PLAY = "open-play"
 """Stands for the hash of the one tournament that holds the matches of lobbies and challenges."""
 ONLINE = "online"
 """The key that marks the configuration of a tournament over connected agents."""
+PLAYERS = "players"
+"""The key of its players there: name, owner and spec of each."""
+FAILURE_SUFFIX = ".failed"
 KEPT = 10_000
 """Finished matches whose seats can still be taken up."""
 
@@ -94,6 +100,29 @@ def finish_hosted(
     store.add_reports(tournament, reports=[(index, deal, report)], home=home)
     with store.write() as connection:
         connection.execute("update hosted set status = ? where id = ?", (FINISHED, number))
+    if report.error is not None and report.record is not None:
+        _note(report.record).unlink(missing_ok=True)
+
+
+def note_failure(record: Path, reason: str) -> None:
+    """Leave a note beside a record that its match has failed, until the store says so. Raises nothing.
+
+    Where no disk takes another byte, the note's name alone says it.
+    """
+    with suppress(OSError):
+        _note(record).write_text(reason, encoding="utf-8")
+
+
+def noted_failure(record: Path) -> str | None:
+    """Return why a match has failed that the store takes for one that goes on; None where it did not."""
+    try:
+        return _note(record).read_text(encoding="utf-8", errors="replace") or f"{record}: the match failed"
+    except OSError:
+        return None
+
+
+def _note(record: Path) -> Path:
+    return record.with_suffix(FAILURE_SUFFIX)
 
 
 def open_play(store: Store) -> int:
@@ -112,8 +141,10 @@ class Left:
 
     matches: list[HostedMatch]
     """Those that go on, the oldest first."""
-    running: list[tuple[int, OnlineTournament, list[list[str]], set[int]]]
-    """Tournaments that go on: the row, what was asked, its players, the matches that were played."""
+    open: list[tuple[OnlineTournament, list[list[str]], float]]
+    """Tournaments for which players have registered: what was asked, the players, when it starts (since 1970)."""
+    running: list[tuple[int, OnlineTournament, list[list[str]], dict[int, Points | None]]]
+    """Tournaments that go on: the row, what was asked, its players, the points in the matches that were played."""
     over: list[tuple[str, list[list[str]]]]
     """The newest tournaments that are over, and their players."""
 
@@ -121,20 +152,36 @@ class Left:
 def left(store: Store, *, home: Path) -> Left:
     """Return what an earlier host left in a store."""
     prune(store)
-    found = Left(unfinished(store, home=home), [], [])
+    found = Left(unfinished(store, home=home), [], [], [])
+    for config, starts_on in store.rows("select config, starts_on from open_tournaments order by name"):
+        data = json.loads(config)
+        found.open.append((OnlineTournament.model_validate(data[ONLINE]), data[PLAYERS], starts_on))
     for row in store.tournaments():
         if ONLINE not in row.config:
             continue
         asked = OnlineTournament.model_validate(row.config[ONLINE])
-        players = row.config["players"]
+        players = row.config[PLAYERS]
         if row.status == RUNNING:
-            played = {match.number for match in store.played(row.id)}
-            played |= {number for number, _, _ in store.failures(row.id)}
+            played: dict[int, Points | None] = {
+                match.number: points(match.seats) for match in store.played(row.id)
+            }
+            played |= {number: None for number, _, _ in store.failures(row.id)}
             found.running.append((row.id, asked, players, played))
         else:
             found.over.append((asked.name, players))
     del found.over[:-REMEMBERED]
     return found
+
+
+def keep_open(store: Store, name: str, config: dict[str, Any], *, starts_on: float) -> None:
+    """Store who has registered for an open tournament; one for which nobody has is not kept."""
+    with store.write() as connection:
+        connection.execute("delete from open_tournaments where name = ?", (name,))
+        if any(spec.startswith("ws:") for _, _, spec in config[PLAYERS]):
+            connection.execute(
+                "insert into open_tournaments (name, config, starts_on) values (?, ?, ?)",
+                (name, json.dumps(config, sort_keys=True), starts_on),
+            )
 
 
 def unfinished(store: Store, *, home: Path) -> list[HostedMatch]:

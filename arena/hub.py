@@ -4,6 +4,8 @@ Nothing is queued for a watcher. It holds a cursor into the log of its perspecti
 for all who read it; so a match never waits, and a watcher that does not read costs no memory. One that had
 caught up and then fell more than `max_behind` entries behind starts over from a fresh snapshot.
 
+Clocks (see `arena.clocks`) go with the entries.
+
 Entries become visible `delay_s` after they fell, to every watcher alike; a match is over for watchers when its
 last entry is visible. Until then the public view is for everyone, a seat's view for who sits there, and all
 of it for administrators; afterwards everything is open. Finished matches are read back from their records.
@@ -14,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from arena.clocks import ReadClocks, TurnClock, moved, shown
 from arena.errors import RequestRefused
 from arena.reading import Frame, Reading
 from clients.protocol.codec import MSGPACK, encode
@@ -65,10 +68,13 @@ class _Stream:
     entries: list[Entry] = field(default_factory=list)
     visible: int = 0
     closed: bool = False
-    due: deque[tuple[float, int, Mapping[int, float] | None]] = field(default_factory=deque)
+    due: deque[tuple[float, int, Mapping[int, TurnClock]]] = field(default_factory=deque)
     """What is held back: when it becomes visible, the entries up to there, and the clocks at that moment."""
-    clocks: tuple[float, Mapping[int, float]] | None = None
-    clocks_number: int = 0
+    read_clocks: ReadClocks | None = None
+    clocks: tuple[float, Mapping[int, TurnClock]] | None = None
+    """When they were read or became visible, and what they showed."""
+    clocks_numbers: dict[Perspective, int] = field(default_factory=dict)
+    """How often each perspective's clocks were shown anew."""
     readings: dict[Perspective, Reading] = field(default_factory=dict)
     watchers: "dict[Watcher, None]" = field(default_factory=dict)
 
@@ -82,6 +88,13 @@ class _Stream:
             reading = self.readings[perspective] = Reading(perspective)
             reading.extend(self.entries, self.visible)
         return reading
+
+    def clocks_of(self, perspective: Perspective, now: float) -> dict[int, float] | None:
+        """Return the seconds left by seat that a perspective may see; None where nothing is known of clocks."""
+        if self.clocks is None or self.over:
+            return None
+        at, clocks = self.clocks
+        return shown(clocks, perspective, past_s=now - at)
 
 
 class Watcher:
@@ -146,11 +159,9 @@ class Watcher:
     def _pull(self, stream: _Stream, reading: Reading, limit_bytes: int) -> Iterator[Frame]:
         now = self._hub.clock()
         while limit_bytes > 0:
-            clocks = None
-            if stream.clocks is not None and not stream.over:
-                at, left = stream.clocks
-                clocks = {seat: max(0.0, seconds - (now - at)) for seat, seconds in left.items()}
-            fresh_clocks = clocks is not None and self._clocks_number < stream.clocks_number
+            clocks = stream.clocks_of(self.perspective, now)
+            number = stream.clocks_numbers.get(self.perspective, 0)
+            fresh_clocks = clocks is not None and self._clocks_number < number
             if self._cursor == len(reading) and not stream.over and not fresh_clocks:
                 self._caught_up = True
                 return
@@ -160,13 +171,14 @@ class Watcher:
                 limit_bytes=PULL_BYTES,
                 subprotocol=self._subprotocol,
                 clocks=clocks,
+                clocks_number=number,
                 over=stream.over,
                 now=now,
             )
             limit_bytes -= len(frame)
             yield frame
             if self._cursor == len(reading):
-                self._caught_up, self._clocks_number = True, stream.clocks_number
+                self._caught_up, self._clocks_number = True, number
                 if stream.over:
                     self.ended = True
                     self._hub.forget(self)
@@ -237,35 +249,44 @@ class Hub:
         self._wanted: dict[str, list[Watcher]] = {}
         self._watchers = 0
 
-    def open(self, info: MatchInfo, *, delay_s: float = 0.0, entries: Sequence[Entry] = ()) -> None:
-        """Begin a match; `entries` are those so far, where it goes on from its record."""
-        stream = _Stream(info, delay_s)
+    def open(
+        self,
+        info: MatchInfo,
+        *,
+        delay_s: float = 0.0,
+        entries: Sequence[Entry] = (),
+        clocks: ReadClocks | None = None,
+    ) -> None:
+        """Begin a match.
+
+        Args:
+            info: what everyone may know of it.
+            delay_s: how much later it is shown.
+            entries: those so far, where it goes on from its record.
+            clocks: returns the clocks of the open turns by seat; called when there is somebody to see them.
+        """
+        stream = _Stream(info, delay_s, read_clocks=clocks)
         self._streams[info.match] = stream
         self._drop(info.match)
         if entries:
             self.publish(info.match, entries)
 
-    def publish(
-        self, match: str, entries: Sequence[Entry], *, clocks: Mapping[int, float] | None = None
-    ) -> None:
-        """Add entries of a match. Never blocks and never waits for anyone.
-
-        Args:
-            match: one that is open.
-            entries: in the order in which they fell.
-            clocks: seconds left by seat, of turns that everyone may know to be open; None leaves them as they are.
-        """
+    def publish(self, match: str, entries: Sequence[Entry]) -> None:
+        """Add entries of an open match, in the order in which they fell. Never blocks and never waits for anyone."""
         stream = self._streams[match]
         stream.entries += entries
+        clocks = None
+        if stream.read_clocks is not None and (stream.watchers or stream.delay_s > 0):
+            clocks = stream.read_clocks()
         if stream.delay_s > 0:
-            self._hold_back(stream, clocks)
+            self._hold_back(stream, clocks or {})
         else:
             self._show(stream, len(stream.entries), clocks)
 
     def close(self, match: str) -> None:
         """End a match: it is over, and its record is whole."""
         stream = self._streams[match]
-        stream.closed = True
+        stream.closed, stream.read_clocks = True, None
         if stream.due:
             return
         self._settle(stream)
@@ -327,6 +348,8 @@ class Hub:
             refusal = _refusal(watcher, stream)
             if refusal is not None:
                 raise refusal
+            if stream.read_clocks is not None and not stream.watchers and not stream.delay_s:
+                stream.clocks = (self.clock(), stream.read_clocks())
             watcher._found(stream)
             self._watchers += 1
             return watcher
@@ -371,7 +394,7 @@ class Hub:
         """How many watchers there are."""
         return self._watchers
 
-    def _hold_back(self, stream: _Stream, clocks: Mapping[int, float] | None) -> None:
+    def _hold_back(self, stream: _Stream, clocks: Mapping[int, TurnClock]) -> None:
         if self._call_later is None:
             raise ValueError("a match with a delay needs a hub with call_later")
         stream.due.append((self.clock() + stream.delay_s, len(stream.entries), clocks))
@@ -390,15 +413,19 @@ class Hub:
         elif stream.closed:
             self._settle(stream)
 
-    def _show(self, stream: _Stream, stop: int, clocks: Mapping[int, float] | None) -> None:
+    def _show(self, stream: _Stream, stop: int, clocks: Mapping[int, TurnClock] | None) -> None:
         stream.visible = stop
+        told: set[Perspective] = set()
         if clocks is not None:
-            stream.clocks, stream.clocks_number = (self.clock(), clocks), stream.clocks_number + 1
-        changed = {
-            perspective
-            for perspective, reading in stream.readings.items()
-            if reading.extend(stream.entries, stop) or clocks is not None
-        }
+            now = self.clock()
+            at, before = stream.clocks or (now, {})
+            told = moved(before, clocks, past_s=now - at)
+            stream.clocks = now, clocks
+        changed = set()
+        for perspective, reading in stream.readings.items():
+            if reading.extend(stream.entries, stop) or perspective in told:
+                changed.add(perspective)
+                stream.clocks_numbers[perspective] = stream.clocks_numbers.get(perspective, 0) + 1
         for watcher in list(stream.watchers):
             if watcher.perspective in changed:
                 watcher.on_more()

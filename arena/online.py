@@ -1,132 +1,44 @@
 """Tournaments over connected agents: who takes part, what is planned, and which match can begin now.
 
 Players register by name while the tournament is open. Then the schedule is made, as for any tournament
-(`arena.schedule`), and a match begins as soon as its players are free. A player whose connection is gone is
-waited for as long as the grace; then its matches begin without it, and its seats forfeit. In a match a player has
-one seat at most: a connection must not know what two seats know. Where there are fewer players than seats, house
-bots take part.
+(`arena.schedule`, `arena.swiss`), and a match begins as soon as its players are free; a round of a Swiss tournament is
+paired when the one before it is over. A player whose connection is gone is waited for as long as the grace; then its
+matches begin without it, and its seats forfeit. In a match a player has one seat at most: a connection must not know
+what two seats know. Where there are fewer players than seats, house bots take part.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from agents.players import agent_type
+from arena.contest import Contest, Entrant, OnlineTournament
 from arena.errors import RequestRefused, TournamentError
-from arena.live import Clock, Timer
-from arena.lobby import Applicant, Client, Setup, read_setup
-from arena.schedule import MatchPlan, plan
+from arena.live import Clock
+from arena.lobby import Applicant, Client
+from arena.schedule import MatchPlan
+from arena.swiss import Points
 from clients.protocol.messages import Left, Waiting
-from games.errors import ArenaError
-from games.text import clean_name
 
-MAX_PLAYERS = 256
 REMEMBERED = 256
 """Tournaments that are over whose players are still told so."""
+AGAIN_S = 5.0
+"""Seconds until what the store refused is tried again."""
 
 
-class OnlineTournament(BaseModel):
-    """What is asked for. Malformed values raise pydantic's `ValidationError`; `check` raises `TournamentError`."""
+class Ledger(Protocol):
+    """What is done away from the loop; each `then` is called in the loop afterwards."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    def keep(self, contest: Contest, then: Callable[[bool], None]) -> None:
+        """Store who has registered; `then` is told whether that worked."""
 
-    name: str = Field(min_length=1, max_length=40, description="The name to join it by.")
-    game: str = Field(description="The game.")
-    seats: int | None = Field(None, ge=2, le=64, description="Seats of a match; by default the game's.")
-    options: dict[str, Any] = Field(default={}, description="The game's options.")
-    matches: int = Field(ge=1, le=100_000, description="How many, all players together.")
-    format: Literal["round-robin", "gauntlet"] = Field("round-robin", description="Who meets whom.")
-    seed: int = Field(0, ge=0, lt=2**63, description="Of the deals and of every choice.")
-    starts_in_s: float = Field(
-        60.0, ge=0, le=604_800, allow_inf_nan=False, description="Seconds that it is open for registration."
-    )
-    players: int | None = Field(
-        None, ge=1, le=MAX_PLAYERS, description="Begin at once when so many have registered."
-    )
-    bots: tuple[str, ...] = Field((), max_length=64, description="Specs of bots that take part.")
-    fill_with: str = Field("scripted", description="The bot that takes part where players are too few.")
+    def enrol(self, contest: Contest, then: Callable[[int | None], None]) -> None:
+        """Enter a tournament that begins; `then` is told its row, None where that did not work."""
 
-    def check(self) -> Setup:
-        """Return what is played. Raises `TournamentError` in one line."""
-        if clean_name(self.name) != self.name:
-            raise TournamentError(f"tournament name: got {self.name!r}, printable characters are needed")
-        try:
-            setup = read_setup(self.game, seats=self.seats, options=self.options)
-            for spec in (*self.bots, self.fill_with):
-                agent_type(spec, game=self.game)
-        except ArenaError as error:
-            raise TournamentError(f"tournament {self.name}: {error}") from None
-        if setup.seats < 2:
-            raise TournamentError(f"tournament {self.name}: {self.game} is played alone")
-        if self.format == "gauntlet" and setup.seats != 2:
-            raise TournamentError(
-                f"tournament {self.name}: a gauntlet is for games with two seats; allowed is round-robin"
-            )
-        return setup
+    def pair(self, contest: Contest, then: Callable[[tuple[MatchPlan, ...] | None], None]) -> None:
+        """Find the next round; `then` is told its matches, None where that did not work."""
 
-
-@dataclass(slots=True, eq=False)
-class Entrant:
-    """A registered player. `ticket` stands for its registration; `applicant` is its connection, if there is one."""
-
-    name: str
-    owner: str
-    ticket: str
-    spec: str
-    agent: str = ""
-    applicant: Applicant | None = None
-    absent_since: float = 0.0
-    busy: bool = False
-
-    @property
-    def remote(self) -> bool:
-        """Whether it plays over a connection."""
-        return self.spec.startswith("ws:")
-
-
-@dataclass(slots=True, eq=False)
-class Contest:
-    """One tournament: open for registration until it has a `row` in the store, then running."""
-
-    asked: OnlineTournament
-    setup: Setup
-    entrants: dict[str, Entrant] = field(default_factory=dict)
-    row: int | None = None
-    plans: dict[int, MatchPlan] = field(default_factory=dict)
-    """What is left to begin, by index."""
-    playing: set[int] = field(default_factory=set)
-    planned: int = 0
-    starting: bool = False
-    timer: Timer | None = None
-    starts_at: float = 0.0
-
-    @property
-    def done(self) -> bool:
-        """Whether every match has been played."""
-        return self.row is not None and not self.plans and not self.playing
-
-    def state(self, now: float) -> dict[str, Any]:
-        """Return what everyone may know of it, as JSON-compatible data; `now` is the host's clock."""
-        open_now = self.row is None
-        return {
-            "tournament": self.asked.name,
-            "id": None if self.row is None else f"t{self.row}",
-            "game": self.asked.game,
-            "status": "open" if open_now else "running",
-            "players": list(self.entrants),
-            "planned": self.planned or self.asked.matches,
-            "played": self.planned - len(self.plans) - len(self.playing),
-            "playing": len(self.playing),
-            "starts_in_s": max(0.0, self.starts_at - now) if open_now else None,
-        }
-
-    def config(self) -> dict[str, Any]:
-        """Return what the store keeps, enough to go on after a kill."""
-        players = [[who.name, who.owner, who.spec] for who in self.entrants.values()]
-        return {"online": self.asked.model_dump(mode="json"), "players": players}
+    def finish(self, contest: Contest) -> None:
+        """Store that a tournament is over."""
 
 
 class Tournaments:
@@ -134,31 +46,33 @@ class Tournaments:
 
     Args:
         clock: time.
+        wall: seconds since 1970.
         grace_s: seconds that an absent player is waited for.
         ticket: makes a ticket.
-        enrol: called when a tournament is to be entered in the store; must call `begin` afterwards.
+        ledger: what is stored, and paired.
         seat: called to begin a match: the tournament, its plan, and the entrant of each seat.
-        finished: called when a tournament is over.
     """
 
     def __init__(
         self,
         *,
         clock: Clock,
+        wall: Callable[[], float],
         grace_s: float,
         ticket: Callable[[], str],
-        enrol: Callable[[Contest], None],
+        ledger: Ledger,
         seat: Callable[[Contest, MatchPlan, list[Entrant]], None],
-        finished: Callable[[Contest], None],
     ) -> None:
         self.open: dict[str, Contest] = {}
         self._clock = clock
+        self._wall = wall
         self._grace_s = grace_s
         self._ticket = ticket
-        self._enrol = enrol
+        self._ledger = ledger
         self._seat = seat
-        self._finished = finished
         self._closed = False
+        self._begun = False
+        """Whether all that an earlier host left is taken up, so that matches can begin."""
         self._ended: OrderedDict[str, set[tuple[str, str]]] = OrderedDict()
 
     def add(self, asked: OnlineTournament) -> Contest:
@@ -166,25 +80,40 @@ class Tournaments:
         setup = asked.check()
         if asked.name in self.open:
             raise TournamentError(f"tournament name: {asked.name!r} is open already, take another")
-        contest = self.open[asked.name] = Contest(asked, setup)
-        contest.starts_at = self._clock.time() + asked.starts_in_s
-        contest.timer = self._clock.call_later(asked.starts_in_s, lambda: self._close(contest))
+        contest = self.open[asked.name] = Contest(asked, setup, starts_on=self._wall() + asked.starts_in_s)
+        self._await_start(contest)
         for spec in asked.bots:
             self._add_bot(contest, spec)
         return contest
 
+    def restore_open(self, asked: OnlineTournament, *, players: list[list[str]], starts_on: float) -> Contest:
+        """Take up a tournament that was open when the host died, with whoever had registered.
+
+        Raises `TournamentError`.
+        """
+        contest = self.open[asked.name] = Contest(asked, asked.check(), starts_on=starts_on)
+        self._restore_players(contest, players)
+        self._await_start(contest)
+        self._close_if_full(contest)
+        return contest
+
     def restore(
-        self, asked: OnlineTournament, *, row: int, players: list[list[str]], played: set[int]
+        self,
+        asked: OnlineTournament,
+        *,
+        row: int,
+        players: list[list[str]],
+        played: Mapping[int, Points | None],
     ) -> Contest:
-        """Take up a tournament that was running when the host died; players are absent as of now."""
+        """Take up a tournament that was running when the host died; players are absent as of now.
+
+        The caller calls `catch_up` on it before anything else. Raises `TournamentError`.
+        """
         contest = self.open[asked.name] = Contest(asked, asked.check(), row=row)
-        for name, owner, spec in players:
-            contest.entrants[name] = Entrant(
-                name, owner, self._ticket(), spec, absent_since=self._clock.time()
-            )
-        self._plan(contest)
-        for index in played:
-            contest.plans.pop(index, None)
+        self._restore_players(contest, players)
+        contest.plan()
+        for index, points in played.items():
+            self._settle(contest, index, points)
         return contest
 
     def ended(self, name: str, players: Iterable[Sequence[str]]) -> None:
@@ -207,19 +136,25 @@ class Tournaments:
             raise RequestRefused("unknown_tournament", "tournament: none of that name is open")
         entrant = contest.entrants.get(applicant.name)
         if entrant is None:
-            if contest.row is not None or contest.starting:
+            if not contest.open:
                 raise RequestRefused("unknown_tournament", "tournament: registration is closed")
-            if len(contest.entrants) >= MAX_PLAYERS:
-                raise RequestRefused("limit", f"tournament: it has {MAX_PLAYERS} players, no more are taken")
+            if len(contest.entrants) >= contest.asked.max_players:
+                raise RequestRefused(
+                    "limit", f"tournament: it has {contest.asked.max_players} players, no more are taken"
+                )
             if any(
                 who.applicant and who.applicant.client is applicant.client
                 for who in contest.entrants.values()
             ):
                 raise RequestRefused("limit", "tournament: a connection registers one player")
             spec = f"ws:{applicant.name}"
-            entrant = Entrant(applicant.name, applicant.owner, self._ticket(), spec, applicant.agent)
+            entrant = Entrant(
+                applicant.name, applicant.owner, self._ticket(), spec, applicant.agent, applicant, kept=False
+            )
             contest.entrants[applicant.name] = entrant
-        elif not entrant.remote or entrant.owner != applicant.owner:
+            self._ledger.keep(contest, lambda kept: self._registered(contest, entrant, kept=kept))
+            return entrant
+        if not entrant.remote or entrant.owner != applicant.owner:
             raise RequestRefused("limit", f"tournament: the name {applicant.name!r} is taken")
         elif (
             entrant.applicant is not None
@@ -232,12 +167,7 @@ class Tournaments:
         entrant.applicant = applicant
         entrant.agent = applicant.agent
         self._tell(contest)
-        if contest.row is None and contest.asked.players == sum(
-            who.remote for who in contest.entrants.values()
-        ):
-            self._close(contest)
-        elif contest.row is not None:
-            self.proceed(contest)
+        self.proceed(contest)
         return entrant
 
     def leave(self, ticket: str, *, client: Client) -> bool:
@@ -250,8 +180,9 @@ class Tournaments:
                 client.send(Left(id=applicant.id, ticket=ticket, reason="left"))
                 entrant.applicant = None
                 entrant.absent_since = self._clock.time() - self._grace_s
-                if contest.row is None and not contest.starting:
+                if contest.open:
                     del contest.entrants[entrant.name]
+                    self._ledger.keep(contest, lambda kept: None)
                     self._tell(contest)
                 else:
                     self.proceed(contest)
@@ -272,19 +203,15 @@ class Tournaments:
         contest = self.open.get(tournament)
         return None if contest is None else contest.entrants.get(name)
 
-    def begin(self, contest: Contest, row: int) -> None:
+    def _begin(self, contest: Contest, row: int | None) -> None:
         """Begin a tournament that the store knows as `row`."""
+        if row is None:
+            # Nobody is told: the registrations are stored, and it begins when the store takes it.
+            contest.timer = self._clock.call_later(AGAIN_S, lambda: self._enrol(contest))
+            return
         contest.row = row
-        self._plan(contest)
+        contest.plan()
         self.proceed(contest)
-
-    def abandon(self, contest: Contest) -> None:
-        """Give up a tournament that cannot be entered in the store; its players are told."""
-        self.open.pop(contest.asked.name, None)
-        for entrant in contest.entrants.values():
-            if entrant.applicant is not None:
-                left = Left(id=entrant.applicant.id, ticket=entrant.ticket, reason="unavailable")
-                entrant.applicant.client.send(left)
 
     def resumed(self, contest: Contest, index: int) -> None:
         """Note that a match goes on from its record."""
@@ -293,21 +220,32 @@ class Tournaments:
         for name in match.players:
             contest.entrants[name].busy = True
 
-    def over(self, contest: Contest, match: MatchPlan) -> None:
-        """Note that a match has ended."""
-        contest.playing.discard(match.index)
+    def over(self, contest: Contest, match: MatchPlan, points: Points | None) -> None:
+        """Note that a match has ended; `points` by player, None where it failed."""
+        self._settle(contest, match.index, points)
         for name in match.players:
             contest.entrants[name].busy = False
         self.proceed(contest)
 
+    def _settle(self, contest: Contest, index: int, points: Points | None) -> None:
+        contest.playing.discard(index)
+        contest.plans.pop(index, None)
+        if contest.swiss is not None:
+            contest.results[index] = points
+
     def proceed(self, contest: Contest) -> None:
         """Begin every match that can begin now; end the tournament where none is left."""
-        if self._closed or contest.row is None:
+        if self._closed or not self._begun or contest.row is None:
+            return
+        if contest.round_over and not contest.done:
+            if not contest.pairing:
+                contest.pairing = True
+                self._pair(contest)
             return
         if contest.done:
             if self.open.pop(contest.asked.name, None) is contest:
                 self.ended(contest.asked.name, [(who.name, who.owner) for who in contest.entrants.values()])
-                self._finished(contest)
+                self._ledger.finish(contest)
                 for entrant in contest.entrants.values():
                     if entrant.applicant is not None:
                         left = Left(id=entrant.applicant.id, ticket=entrant.ticket, reason="over")
@@ -331,6 +269,7 @@ class Tournaments:
 
     def waiting_for_players(self) -> None:
         """Begin what can begin, now and when the grace is over: called once after all were restored."""
+        self._begun = True
         for contest in list(self.open.values()):
             self._wait_for(contest)
             self.proceed(contest)
@@ -363,26 +302,56 @@ class Tournaments:
         contest.starting = True
         self._enrol(contest)
 
+    def _enrol(self, contest: Contest) -> None:
+        self._ledger.enrol(contest, lambda row: self._begin(contest, row))
+
+    def _pair(self, contest: Contest) -> None:
+        self._ledger.pair(contest, lambda plans: self._paired(contest, plans))
+
+    def _paired(self, contest: Contest, plans: tuple[MatchPlan, ...] | None) -> None:
+        if plans is None:
+            contest.timer = self._clock.call_later(AGAIN_S, lambda: self._pair(contest))
+            return
+        contest.pairing = False
+        contest.plans = {match.index: match for match in plans}
+        self.proceed(contest)
+
+    def _registered(self, contest: Contest, entrant: Entrant, *, kept: bool) -> None:
+        """Tell the players of one who has registered; one of whom the store will not know is refused."""
+        applicant, present = entrant.applicant, contest.entrants.get(entrant.name) is entrant
+        if kept or not contest.open:
+            entrant.kept = True
+        elif present:
+            del contest.entrants[entrant.name]
+            if applicant is not None:
+                applicant.client.send(Left(id=applicant.id, ticket=entrant.ticket, reason="unavailable"))
+            return
+        self._tell(contest)
+        self._close_if_full(contest)
+
+    def _close_if_full(self, contest: Contest) -> None:
+        if contest.open and contest.asked.players == sum(
+            who.remote and who.kept for who in contest.entrants.values()
+        ):
+            self._close(contest)
+
+    def _await_start(self, contest: Contest) -> None:
+        """Close the registration when its time is up, however often the host was started again meanwhile."""
+        left_s = max(0.0, contest.starts_on - self._wall())
+        contest.starts_at = self._clock.time() + left_s
+        contest.timer = self._clock.call_later(left_s, lambda: self._close(contest))
+
+    def _restore_players(self, contest: Contest, players: list[list[str]]) -> None:
+        for name, owner, spec in players:
+            contest.entrants[name] = Entrant(
+                name, owner, self._ticket(), spec, absent_since=self._clock.time()
+            )
+
     def _add_bot(self, contest: Contest, spec: str) -> None:
         number = 1
         while (name := spec if number == 1 else f"{spec} {number}") in contest.entrants:
             number += 1
         contest.entrants[name] = Entrant(name, "", self._ticket(), spec)
-
-    def _plan(self, contest: Contest) -> None:
-        asked = contest.asked
-        made = plan(
-            list(contest.entrants),
-            game=asked.game,
-            seats=contest.setup.seats,
-            team_names=contest.setup.game.team_names,
-            matches=asked.matches,
-            seed=asked.seed,
-            format=asked.format,
-            mode="seats" if contest.setup.seats == 2 else "mixed",
-        )
-        contest.planned = len(made)
-        contest.plans = {match.index: match for match in made}
 
     def _tell(self, contest: Contest) -> None:
         if contest.row is not None:
@@ -390,7 +359,7 @@ class Tournaments:
         left_s = max(0.0, contest.starts_at - self._clock.time())
         players = max(contest.asked.players or 0, len(contest.entrants))
         for entrant in contest.entrants.values():
-            if entrant.applicant is not None:
+            if entrant.applicant is not None and entrant.kept:
                 entrant.applicant.client.send(
                     Waiting(
                         id=entrant.applicant.id,

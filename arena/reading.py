@@ -55,11 +55,15 @@ class Reading:
         limit_bytes: int,
         subprotocol: str,
         clocks: Mapping[int, float] | None,
+        clocks_number: int = 0,
         over: bool,
         now: float,
     ) -> tuple[int, Frame]:
-        """Return the frame of the entries from `first`, and the number after its last one."""
-        key = (first, len(self.seen), limit_bytes, subprotocol, over)
+        """Return the frame of the entries from `first`, and the number after its last one.
+
+        `clocks_number` tells one set of clocks from the next; within one they run down.
+        """
+        key = (first, len(self.seen), limit_bytes, subprotocol, over, clocks_number)
         known = self._frames.get(key)
         if known is not None and (clocks is None or now - known[0] <= CLOCKS_FRESH_S):
             return known[1], known[2]

@@ -124,6 +124,14 @@ def m003_hosted(db: Database) -> None:
     db.table("hosted_seats").create_index(["resume"], unique=True)
 
 
+@migrations()
+def m004_open_tournaments(db: Database) -> None:
+    """Tournaments that are open for registration, and who has registered; `starts_on` is seconds since 1970."""
+    db.table("open_tournaments").create(
+        {"name": str, "config": str, "starts_on": float}, pk="name", not_null={"config", "starts_on"}
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TournamentRow:
     """A tournament as the store knows it."""
@@ -220,10 +228,11 @@ class Store:
     ) -> None:
         self.close()
 
-    def add_tournament(self, config: dict[str, Any], *, config_hash: str) -> int:
+    def add_tournament(self, config: dict[str, Any], *, config_hash: str, opened: str = "") -> int:
         """Return the number of a new tournament: one that is neither in the store nor, with records, on disk.
 
-        Records outlive a store that was lost, and no new tournament may write over them.
+        Records outlive a store that was lost, and no new tournament may write over them. `opened` is the name under
+        which it was open for registration, which it no longer is.
         """
         row = {
             "hash": config_hash,
@@ -237,6 +246,7 @@ class Store:
                 "((select max(coalesce(max(id), 0), :on_disk) + 1 from tournaments), :hash, :config, :status)",
                 row,
             )
+            connection.execute("delete from open_tournaments where name = ?", (opened,))
             return int(cursor.lastrowid or 0)
 
     def _last_on_disk(self) -> int:

@@ -19,12 +19,12 @@ from agents.base import Agent, Seat
 from agents.match import play
 from agents.players import EVERY_GAME, KINDS, make_agent
 from arena import hosted
+from arena.contest import Contest
 from arena.desk import Desk
 from arena.hosted import HostedMatch, HostedSeat
 from arena.hub import Hub, MatchInfo
 from arena.live import Clock, Clocks, LiveMatch, RemoteAgent, Stopwatch, over_message
 from arena.lobby import Applicant, Setup
-from arena.online import Contest
 from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
 from arena.store import Store
@@ -234,7 +234,7 @@ class Tables:
         """Count a match among those that are played, and show it."""
         live = table.live
         self.running[live.info.match] = table
-        self.hub.open(live.info, delay_s=self.settings.delay_s, entries=live.past)
+        self.hub.open(live.info, delay_s=self.settings.delay_s, entries=live.past, clocks=live.clocks)
 
     async def play(self, table: Table) -> MatchReport:
         """Play an open match to its end and return how it ended; whatever goes wrong is in the report."""
@@ -258,6 +258,8 @@ class Tables:
                 logger.error("match %s failed: %s", match, error)
             reason = str(error) if isinstance(error, ArenaError) else type(error).__name__
             report = MatchReport(match, header.game, header.seed, reason[:500], record=live.writer.path)
+            with suppress(ArenaError):  # on disk before anyone is told, also where the store is full
+                await self._desk.run(lambda store: hosted.note_failure(live.writer.path, reason[:500]))
             live.fail("the match failed and is not counted")
             self.hub.abandon(match, wire="internal", reason="the match failed")
             self._observe("match_failed", 1)
@@ -376,7 +378,7 @@ class Tables:
         game = load_game(header.game)
         names = tuple(info.name for info in header.seats)
         info = MatchInfo(match, header.game, header.rules, header.options, names)
-        watch = Stopwatch(self.clock, partial(self._observe, "turnaround_s"))
+        watch = Stopwatch(partial(self._observe, "turnaround_s"))
         agents: list[Agent] = []
         for index, who in enumerate(header.seats):
             seat = Seat(

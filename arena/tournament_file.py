@@ -37,7 +37,8 @@ from games.referee import DEFAULT_RETRIES
 from games.registry import game_names, load_game
 from games.rng import MAX_SEED, derive_seed
 
-MAX_MATCHES = 10_000_000
+MAX_MATCHES = 1_000_000
+"""In all games together. Plan and results are held in memory, 2 to 5 kB a match."""
 DEFAULT_MATCHES = 120
 
 Format = Literal["round-robin", "swiss", "gauntlet"]
@@ -165,6 +166,10 @@ def read_tournament(
             for name, entry in entries.items()
         ),
     )
+    if made.planned > MAX_MATCHES:
+        raise TournamentError(
+            f"matches: got {made.planned} in all games together, allowed are at most {MAX_MATCHES}"
+        )
     _check_sprt(made)
     return made
 

@@ -72,6 +72,14 @@ class View(ABC):
     def update(self, event: Event) -> None:
         """Fold one event in."""
 
+    def asked(self, options: Any) -> tuple[int, ...]:
+        """Return the seats that this reader knows to have a turn now, or to have answered in this ply.
+
+        `options` are the match's. A seat is named only where what was fed leaves no other possibility, and only
+        where whatever comes of the ply is fed to this reader too; in doubt none is named, which is the default.
+        """
+        return ()
+
 
 class State(ABC):
     """A match in progress: pure, deterministic, total over legal actions.

@@ -80,6 +80,9 @@ class KuhnView(View):
         elif event.kind == "end":
             self.returns = tuple(data["returns"])
 
+    def asked(self, options: Any) -> tuple[int, ...]:
+        return () if self.returns is not None else (len(self.line) % 2,)
+
 
 class KuhnState(State):
     """One hand."""

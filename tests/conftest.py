@@ -4,6 +4,11 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("untimed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
+"""How long an example takes says something of the machine, and nothing of what is tested."""
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ a werewolf, 5 is not." · "I am the hunter." · "I suspect 5." · "I trust 2." �
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from agents.base import Bot, Decision, Seat
 from agents.bots.werewolf_belief import FITTED, Belief, Likelihoods, Said, parse_speech
@@ -32,7 +32,7 @@ JITTER = 1e-3
 class WerewolfBot(Bot):
     """Plays every role of Werewolf."""
 
-    version: ClassVar[str] = "1"
+    version = "1"
 
     def __init__(self, seat: Seat, *, likelihoods: Likelihoods = FITTED) -> None:
         super().__init__(seat)

@@ -419,7 +419,7 @@ class Frames(Message):
     first: Count
     entries: list[list[Any]]
     clocks: dict[str, Seconds] | None = None
-    """Seconds left by seat, of the turns that everyone may know to be open."""
+    """Seconds left by seat, of the open turns that the perspective may know of."""
     over: bool = False
     """Whether the match ends with the last of these."""
 

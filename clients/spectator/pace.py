@@ -1,6 +1,7 @@
 """How fast a match is played back."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 from games.base import Event
 
@@ -10,6 +11,17 @@ STEP_S = 0.7
 """Seconds that a step stays at speed 1, and how many each character of a speech adds, up to the longest stay."""
 CHARACTER_S = 0.02
 LONGEST_S = 3.5
+
+
+class Alarm(Protocol):
+    """A call that is to come."""
+
+    def stop(self) -> None:
+        """Call it off."""
+
+
+Later = Callable[[float, Callable[[], None]], Alarm]
+"""Makes a call after so many seconds: the clock by which a match is played back."""
 
 
 class Pace:

@@ -173,6 +173,24 @@ class AvalonView(View):
                 self.roles = dict(enumerate(data["roles"]))
                 self.evil = tuple(seat for seat, side in enumerate(data["teams"]) if side == EVIL)
 
+    def asked(self, options: Any) -> tuple[int, ...]:
+        match self.phase:
+            case "speak" if self.leader is not None:
+                return ((self.leader + self.spoken) % self.seats,)
+            case "propose" if self.leader is not None:
+                return (self.leader,)
+            case "vote":
+                return tuple(range(self.seats))
+            case "quest":
+                return self.team
+            case "lady" if self.lady is not None:
+                return (self.lady,)
+            case "confer":
+                return self.evil[len(self.conferred) :][:1]
+            case "assassinate" if self.assassin is not None:
+                return (self.assassin,)
+        return ()
+
     def _start(self, data: Mapping[str, Any]) -> None:
         self.seats, self.deck = data["seats"], tuple(data["deck"])
         self.team_sizes, self.fails_needed = tuple(data["team_sizes"]), tuple(data["fails_needed"])

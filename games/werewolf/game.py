@@ -191,7 +191,13 @@ def _says(how: str) -> Callable[[dict[str, Any]], str]:
 
 
 def _vote(data: dict[str, Any]) -> str:
-    votes = ", ".join(f"{seat} for {'nobody' if at is None else at}" for seat, at in data["votes"])
+    voters: dict[int | None, list[int]] = {}
+    for seat, at in data["votes"]:
+        voters.setdefault(at, []).append(seat)
+    order = sorted(voters, key=lambda at: (at is None, -len(voters[at]), at or 0))
+    votes = "; ".join(
+        f"for {'nobody' if at is None else at}: {', '.join(map(str, voters[at]))}" for at in order
+    )
     name = "Runoff vote" if data.get("runoff") else "Vote"
     if data["out"] is not None:
         result = f"seat {data['out']} is voted out"

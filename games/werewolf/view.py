@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from games.base import Event, View
-from games.werewolf.setup import WEREWOLF
+from games.werewolf.setup import HUNTER, WEREWOLF
 
 
 class Speech(NamedTuple):
@@ -132,6 +132,35 @@ class WerewolfView(View):
             self.speeches.append(_speech(self.day, data["seat"], data["text"]))
         elif kind in _FOLDS:
             _FOLDS[kind](self, data)
+
+    def asked(self, options: Any) -> tuple[int, ...]:
+        """Return the seats whose turn it is by day; who acts at night is nobody's to know."""
+        if self.phase != "day":
+            return ()
+        if self.votes and self.votes[-1].day == self.day:
+            return self._asked_after(self.votes[-1], options)
+        spoken = sum(speech.day == self.day for speech in self.speeches)
+        if not spoken and self._may_shoot_at_dawn():
+            return ()
+        if spoken == len(self.alive) * options.speech_rounds:
+            return tuple(self.alive)
+        first = (self.day - 1) % self.seats
+        order = sorted(self.alive, key=lambda seat: (seat < first, seat))
+        return (order[spoken % len(order)],)
+
+    def _asked_after(self, vote: Vote, options: Any) -> tuple[int, ...]:
+        if vote.out is None:
+            again = bool(vote.tied) and not vote.runoff and options.ties == "runoff"
+            return tuple(self.alive) if again else ()
+        if vote.out in self.alive:
+            return (vote.out,)
+        return (vote.out,) if self.roles.get(vote.out) == HUNTER else ()
+
+    def _may_shoot_at_dawn(self) -> bool:
+        """Whether a hunter may be choosing now: who was poisoned does not, and only the witch knows of it."""
+        dead = {death.role for death in self.deaths if death.day == self.day and death.cause == "night"}
+        shot = any(deed.day == self.day for deed in self.shots)
+        return bool(self.mix.get(HUNTER)) and not shot and not dead.isdisjoint({HUNTER, None})
 
     def _start(self, data: dict[str, Any]) -> None:
         self.seats = data["seats"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 
-from arena.online import OnlineTournament
+from arena.contest import OnlineTournament
 from arena.session import Session
 from clients.protocol.codec import JSON, decode, encode
 from clients.protocol.messages import (

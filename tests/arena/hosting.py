@@ -124,6 +124,7 @@ class House:
             desk=InlineDesk(self.home),
             entropy=self.entropy,
             observe=lambda name, value: self.observed.append((name, value)),
+            wall=self.clock.time,
         )
 
     def find(self, match: str) -> Record | None:

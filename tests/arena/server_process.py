@@ -16,6 +16,7 @@ NO_LIMITS = {
     "ARENA_SERVER__CONNECTS_PER_S": "1000000",
     "ARENA_SERVER__JOINS_PER_S": "1000000",
     "ARENA_SERVER__MESSAGES_PER_S": "1000000",
+    "ARENA_SERVER__HEARTBEAT_S": "3600",
 }
 FULL_BYTES = 1
 """No file of a server whose disk is full may grow beyond this."""

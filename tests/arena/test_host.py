@@ -6,20 +6,25 @@ import random
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from arena.contest import OnlineTournament
 from arena.desk import Desk
-from arena.errors import TournamentError
+from arena.errors import StoreError, TournamentError
 from arena.host import Host
-from arena.hub import Hub
+from arena.hub import Hub, Watcher
 from arena.live import LiveMatch, RemoteAgent
-from arena.online import OnlineTournament
+from arena.report import points
 from arena.store import FAILED, FINISHED, Store
+from arena.swiss import Swiss
 from arena.table import HostSettings
-from clients.protocol.messages import Acted, Challenged, Error, Left, Seated, Stale, Turn, Waiting
+from clients.protocol.codec import MSGPACK, decode
+from clients.protocol.messages import Acted, Challenged, Error, Frames, Left, Seated, Stale, Turn, Waiting
 from games.base import Event
 from games.referee import Entry, Input
+from games.registry import load_game
 from replays.errors import RecordWriteFailed
 from replays.reader import read_record
 from replays.record import Record
@@ -332,6 +337,75 @@ def test_a_match_whose_record_cannot_be_made_is_refused(tmp_path: Path) -> None:
     scenario(tmp_path, work)
 
 
+# Clocks
+
+
+def frames_of(watcher: Watcher) -> list[Frames]:
+    found = []
+    while frames := watcher.frames():
+        found += [decode(frame, sender="server", subprotocol=MSGPACK) for frame in frames]
+    return [message for message in found if isinstance(message, Frames)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clocks_tell_the_public_nothing_of_a_night_and_of_nobodys_bank(tmp_path: Path, seed: int) -> None:
+    game = load_game("werewolf")
+
+    async def work(house: House) -> None:
+        peers = [house.peer(plays=False, seed=index) for index in range(8)]
+        for peer in peers:
+            peer.client.join(game="werewolf", seats=8)
+        await house.settle()
+        (match,) = house.host.tables
+        table = house.host.tables[match]
+        state = table.live.referee.state
+        at = {peer.seats[match]: peer for peer in peers}
+        public = house.hub.watch(match)
+        own = {seat: house.hub.watch(match, perspective="seat", seat=seat, may_see={seat}) for seat in at}
+        everything = house.hub.watch(match, perspective="all", may_see={"all"})
+        view = game.view(None)
+        phases: dict[str, int] = {}
+        while match in house.host.tables and state.day < 3:
+            asked = dict(state.turns())
+            bank = {seat: table.live.remote[seat].bank_s for seat in asked}
+            shown = {seat: frames_of(watcher) for seat, watcher in own.items()}
+            omniscient = frames_of(everything)[-1].clocks
+            assert omniscient == {str(seat): 60.0 + bank[seat] for seat in asked}
+            told = frames_of(public)
+            assert all(message.entries for message in told)
+            for message in told:
+                for _, kind, data, _audience in message.entries:
+                    view.update(Event(kind, data))
+            known = view.asked(state.options)
+            if told:
+                assert told[-1].clocks == {str(seat): 60.0 for seat in known}
+            for seat, news in shown.items():
+                others = {str(who): 60.0 for who in known if who != seat}
+                mine = {str(seat): 60.0 + bank[seat]} if seat in asked else {}
+                if news:
+                    assert news[-1].clocks == others | mine
+                else:
+                    assert seat not in asked
+            phase = next(iter(asked.values())).label
+            assert known or phase not in ("speak", "vote")
+            assert not known or view.phase == "day"
+            phases[phase] = phases.get(phase, 0) + 1
+            # By night all overdraw their time, which nobody may read from a clock by day.
+            order = list(asked)
+            house.entropy.rng.shuffle(order)
+            await house.wait(70 if view.phase == "night" else 5)
+            for seat in order:
+                at[seat].answer(at[seat].last(Turn))
+                if seat != order[-1]:
+                    await house.wait(0.5)
+                    assert frames_of(public) == [], "that a seat has answered is told when all have"
+            await house.settle()
+        assert {"wolf_talk", "wolf_target", "speak", "vote"} <= phases.keys()
+        assert min(agent.bank_s for agent in table.live.remote.values()) < 60.0
+
+    scenario(tmp_path, work, seed=seed, deadline_s=60.0, bank_s=60.0, fill_after_s=None)
+
+
 # What is kept
 
 
@@ -544,10 +618,11 @@ def test_registration_has_rules(tmp_path: Path) -> None:
         assert store.tournaments() == []
 
 
-def test_a_tournament_outlives_a_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["round-robin", "swiss"])
+def test_a_tournament_outlives_a_kill(tmp_path: Path, form: str) -> None:
     async def work(house: House) -> None:
         rng = random.Random(3)
-        house.host.add_tournament(cup(matches=12))
+        house.host.add_tournament(cup(matches=12, format=form))
         peers = [house.peer(seed=seed) for seed in range(3)]
         countdown = [rng.randrange(30, 90)]
 
@@ -576,6 +651,179 @@ def test_a_tournament_outlives_a_kill(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         (row,) = store.tournaments()
         assert row.status == FINISHED and len(store.rated_matches(tournament=row.id)) == 12
+
+
+def joined(house: House, count: int, **how: Any) -> list[Peer]:
+    peers = [house.peer(seed=seed, **how) for seed in range(count)]
+    for index, peer in enumerate(peers):
+        peer.client.join(where="tournament", tournament="cup", name=f"p{index}")
+    return peers
+
+
+def opened(home: Path) -> list[str]:
+    with Store(home) as store:
+        return [name for (name,) in store.rows("select name from open_tournaments")]
+
+
+def test_registrations_outlive_a_kill_and_the_time_to_the_start_goes_on(tmp_path: Path) -> None:
+    async def work(house: House) -> None:
+        house.host.add_tournament(cup(starts_in_s=600, bots=["random"]))
+        peers = joined(house, 2)
+        await house.settle()
+        assert [peer.last(Waiting).filled for peer in peers] == [3, 3]
+        await house.wait(100)
+        for peer in peers:
+            peer.wanted = False
+        for _ in range(2):
+            await house.restart()
+            (state,) = house.host.tournaments()
+            assert (state["status"], state["players"]) == ("open", ["random", "p0", "p1"])
+            assert state["starts_in_s"] == 500
+        stranger = house.peer()
+        stranger.client.join(where="tournament", tournament="cup", name="p2")
+        for peer in peers:
+            peer.connect()
+        await house.settle()
+        assert all(peer.lefts() == ["over"] for peer in (*peers, stranger))
+
+    house = scenario(tmp_path, work)
+    records = house.check()
+    assert len(records) == 6 and not any(map(failures, records))
+    assert opened(tmp_path) == []
+    with Store(tmp_path) as store:
+        (row,) = store.tournaments()
+        assert [name for name, _, _ in row.config["players"]] == ["random", "p0", "p1", "p2"]
+
+
+def test_who_is_told_of_a_registration_has_one_whenever_the_host_is_killed(tmp_path: Path) -> None:
+    async def work(house: House) -> None:
+        house.host.add_tournament(cup(starts_in_s=600))
+        peer = house.peer()
+        peer.on_frame = lambda way, message: isinstance(message, Waiting)
+        peer.client.join(where="tournament", tournament="cup", name="p0")
+        await house.settle()
+        assert peer.session is None and opened(tmp_path) == ["cup"]
+        peer.on_frame = None
+        await house.restart()
+        await house.settle()
+        assert house.host.tournaments()[0]["players"] == ["p0"] and peer.all(Waiting)
+        peer.client.leave(ticket=peer.last(Waiting).ticket)
+        await house.settle()
+        assert set(peer.lefts()) == {"left"} and opened(tmp_path) == []
+        await house.restart()
+        assert house.host.tournaments() == []
+
+    scenario(tmp_path, work)
+
+
+def test_a_start_that_was_missed_while_the_host_was_down_is_made_up_for(tmp_path: Path) -> None:
+    async def work(house: House) -> None:
+        house.host.add_tournament(cup(players=None, starts_in_s=60, matches=4))
+        peers = joined(house, 2)
+        await house.settle()
+        await house.kill()
+        house.clock.pass_to(house.clock.now + 3600)
+        house.build()
+        await house.host.start()
+        await house.settle()
+        for peer in peers:
+            peer.connect()
+        await house.wait(5)
+        assert all(peer.lefts() == ["over"] for peer in peers)
+
+    house = scenario(tmp_path, work)
+    assert len(house.check()) == 4 and not any(map(failures, house.records()))
+
+
+def test_a_registration_that_the_store_refuses_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from arena import hosted
+
+    keep = hosted.keep_open
+
+    def full(*args: Any, **how: Any) -> None:
+        raise StoreError("arena.db: cannot write to the store: database or disk is full")
+
+    async def work(house: House) -> None:
+        house.host.add_tournament(cup(starts_in_s=600, players=2))
+        monkeypatch.setattr(hosted, "keep_open", full)
+        (peer,) = joined(house, 1)
+        await house.settle()
+        assert peer.lefts() == ["unavailable"] and house.host.tournaments()[0]["players"] == []
+        monkeypatch.setattr(hosted, "keep_open", keep)
+        peers = joined(house, 2)
+        await house.settle()
+        assert all(peer.lefts() == ["over"] for peer in peers)
+
+    scenario(tmp_path, work)
+
+
+def test_a_tournament_begins_when_the_store_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add, refusals = Store.add_tournament, [2]
+
+    def full(self: Store, *args: Any, **how: Any) -> int:
+        refusals[0] -= 1
+        if refusals[0] >= 0:
+            raise StoreError("arena.db: cannot write to the store: database or disk is full")
+        return add(self, *args, **how)
+
+    monkeypatch.setattr(Store, "add_tournament", full)
+
+    async def work(house: House) -> None:
+        house.host.add_tournament(cup(players=2))
+        peers = joined(house, 2)
+        await house.settle()
+        assert opened(tmp_path) == ["cup"]
+        await house.wait(9)
+        assert not any(peer.lefts() or peer.overs for peer in peers)
+        await house.wait(2)
+        assert all(peer.lefts() == ["over"] for peer in peers)
+
+    scenario(tmp_path, work)
+
+
+@pytest.mark.parametrize("players", [4, 5])
+def test_a_swiss_tournament_pairs_its_rounds_by_what_was_played(tmp_path: Path, players: int) -> None:
+    asked = cup(format="swiss", players=players, matches=12)
+
+    async def work(house: House) -> None:
+        house.host.add_tournament(asked)
+        peers = joined(house, players)
+        await house.settle()
+        assert all(peer.lefts() == ["over"] for peer in peers)
+
+    house = scenario(tmp_path, work)
+    assert len(house.check()) == 12
+    with Store(tmp_path) as store:
+        (row,) = store.tournaments()
+        played = {match.number: match for match in store.played(row.id)}
+    assert row.status == FINISHED and sorted(played) == list(range(12))
+    swiss = Swiss(
+        [f"p{index}" for index in range(players)],
+        game="kuhn",
+        seats=2,
+        team_names=("first", "second"),
+        matches=12,
+        seed=asked.seed,
+        mode="seats",
+    )
+    results = {number: points(match.seats) for number, match in played.items()}
+    rounds = 0
+    while plans := swiss.next_round(results):
+        rounds += 1
+        for plan in plans:
+            assert [name for name, _ in played[plan.index].seats] == list(plan.players)
+    assert rounds == 3
+
+
+def test_what_a_swiss_tournament_needs(tmp_path: Path) -> None:
+    async def work(house: House) -> None:
+        for wrong in ({"game": "avalon"}, {"players": 129}):
+            with pytest.raises(TournamentError, match=r"two seats|at most 128"):
+                house.host.add_tournament(cup(format="swiss", **wrong))
+
+    scenario(tmp_path, work)
 
 
 def test_a_tournament_with_a_failed_match_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -714,6 +962,124 @@ def test_a_kill_between_the_footer_and_the_store_loses_no_result(
     house.check()
     with Store(tmp_path) as store:
         assert len(store.rated_matches()) == 1
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, *, notes: bool) -> list[bool]:
+    """Let record and store refuse while the returned list holds True; with `notes` files can be made, but empty."""
+    from arena import hosted
+
+    full, write, store, note = [False], RecordWriter.write, hosted.finish_hosted, hosted.note_failure
+
+    def refusing(self: RecordWriter, entries: Iterable[Entry]) -> None:
+        if full[0]:
+            raise RecordWriteFailed(f"{self.path}: cannot write the record: No space left on device")
+        write(self, entries)
+
+    def storing(*args: Any, **how: Any) -> None:
+        if full[0]:
+            raise StoreError("arena.db: cannot write to the store: database or disk is full")
+        store(*args, **how)
+
+    monkeypatch.setattr(RecordWriter, "write", refusing)
+    monkeypatch.setattr(hosted, "finish_hosted", storing)
+    if not notes:
+        monkeypatch.setattr(hosted, "note_failure", lambda record, reason: None)
+    else:
+        monkeypatch.setattr(hosted, "note_failure", lambda record, reason: note(record, ""))
+    return full
+
+
+async def failed_and_killed(house: House, full: list[bool]) -> tuple[Peer, Peer]:
+    """Let a match fail on a full disk, its players told, and kill the host before the store knows."""
+    peers = house.peer(plays=False, seed=1), house.peer(plays=False, seed=2)
+    for peer in peers:
+        peer.client.join(game="kuhn")
+    await house.settle()
+    full[0] = True
+    for peer in peers:
+        for seat in list(peer.client.seats.values()):
+            if seat.turn is not None:
+                peer.answer(seat.turn)
+    await house.settle()
+    for peer in peers:
+        assert peer.lefts() == ["unavailable"] and peer.client.seats == {}
+    full[0] = False
+    await house.restart()
+    await house.settle()
+    return peers
+
+
+def failed_matches(home: Path) -> list[str]:
+    with Store(home) as store:
+        return [error for row in store.tournaments() for _, _, error in store.failures(row.id)]
+
+
+def test_a_match_that_failed_stays_failed_when_the_host_is_killed_before_the_store_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = full_disk(monkeypatch, notes=True)
+
+    async def work(house: House) -> None:
+        await failed_and_killed(house, full)
+        assert house.host.tables == {} and len(failed_matches(tmp_path)) == 1
+        await house.restart()
+        assert house.host.tables == {} and len(failed_matches(tmp_path)) == 1
+
+    scenario(tmp_path, work)
+    assert not list(tmp_path.rglob("*.failed"))
+    with Store(tmp_path) as store:
+        assert store.rated_matches() == []
+
+
+def test_a_match_to_which_nobody_comes_back_after_a_kill_fails_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = full_disk(monkeypatch, notes=False)
+
+    async def work(house: House) -> None:
+        await failed_and_killed(house, full)
+        await house.wait(29)
+        assert len(house.host.tables) == 1 and failed_matches(tmp_path) == []
+        await house.wait(2)
+        assert house.host.tables == {}
+
+    scenario(tmp_path, work)
+    (error,) = failed_matches(tmp_path)
+    assert "no player came back after the server was started again" in error
+    with Store(tmp_path) as store:
+        assert store.rated_matches() == []
+
+
+def test_a_match_that_a_full_disk_stopped_goes_on_with_those_who_were_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = full_disk(monkeypatch, notes=False)
+
+    async def work(house: House) -> None:
+        peers = house.peer(plays=False, seed=1), house.peer(plays=False, seed=2)
+        for peer in peers:
+            peer.client.join(game="kuhn")
+        await house.settle()
+        for peer in peers:
+            peer.on_frame = lambda way, message: True  # nothing reaches anyone any more
+        full[0] = True
+        await house.wait(61 + 61)
+        assert house.host.tables == {}
+        full[0] = False
+        for peer in peers:
+            peer.on_frame, peer.plays = None, True
+        await house.restart()
+        await house.wait(5)
+        for peer in peers:
+            for seat in list(peer.client.seats.values()):
+                if seat.turn is not None:
+                    peer.answer(seat.turn)
+        await house.wait(5)
+        assert all(len(peer.overs) == 1 for peer in peers)
+
+    house = scenario(tmp_path, work)
+    (record,) = house.check()
+    assert not failures(record) and failed_matches(tmp_path) == []
 
 
 def test_a_record_that_is_damaged_is_a_named_failure_and_the_host_starts(tmp_path: Path) -> None:

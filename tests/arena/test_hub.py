@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena.clocks import TurnClock
 from arena.errors import RequestRefused
 from arena.hub import Hub, MatchInfo, Watcher, allowed
 from clients.protocol.codec import JSON, MAX_BATCH, MSGPACK, decode
@@ -433,18 +434,69 @@ def test_only_those_are_woken_who_see_something() -> None:
 def test_clocks_go_with_the_newest_entries_and_run_down() -> None:
     time = Time()
     shown = hub(time)
-    shown.open(INFO)
-    watcher = shown.watch("m1")
-    shown.publish("m1", MATCH[:20], clocks={2: 30.0})
+    clocks = {2: TurnClock(90.0, 30.0)}
+    shown.open(INFO, clocks=lambda: clocks)
+    watcher, everything = shown.watch("m1"), shown.watch("m1", **asks("all"))
+    shown.publish("m1", MATCH[:20])
     got = drain(watcher)
     assert got[-1].clocks == {"2": 30.0} and all(m.clocks is None for m in got[1:-1])
+    assert drain(everything)[-1].clocks == {"2": 90.0}
     time.move(12)
     late = shown.watch("m1")
     assert drain(late)[-1].clocks == {"2": 18.0}
-    shown.publish("m1", [], clocks={})
+    clocks = {}
+    shown.publish("m1", [Event("say", {"text": "x"})])
     (told,) = drain(watcher)
-    assert told.clocks == {} and told.entries == []
+    assert told.clocks == {} and len(told.entries) == 1
     assert drain(watcher) == []
+    time.move(40)
+    assert drain(shown.watch("m1"))[-1].clocks == {}
+
+
+def test_nothing_is_sent_for_a_clock_that_a_watcher_may_not_see() -> None:
+    time = Time()
+    shown = hub(time)
+    clocks = {2: TurnClock(90.0, None), 4: TurnClock(80.0, 30.0)}
+    shown.open(INFO, entries=MATCH[:20], clocks=lambda: clocks)
+    eyes = {who: shown.watch("m1", **asks(who)) for who in ("public", 1, 2, "all")}
+    seen = {who: drain(watcher)[-1].clocks for who, watcher in eyes.items()}
+    assert seen == {
+        "public": {"4": 30.0},
+        1: {"4": 30.0},
+        2: {"2": 90.0, "4": 30.0},
+        "all": {"2": 90.0, "4": 80.0},
+    }
+    clocks = {4: TurnClock(80.0, 30.0)}
+    shown.publish("m1", [Event("secret", {}, ())])
+    seen = {who: [(m.entries, m.clocks) for m in drain(watcher)] for who, watcher in eyes.items()}
+    assert seen["public"] == seen[1] == []
+    assert seen[2] == [([], {"4": 30.0})]
+    assert [clocks for _, clocks in seen["all"]] == [{"4": 80.0}]
+
+
+def test_clocks_are_shown_as_late_as_the_entries_that_they_belong_to() -> None:
+    time = Time()
+    shown = hub(time)
+    left = 30.0
+    shown.open(INFO, delay_s=10, clocks=lambda: {2: TurnClock(left, left)})
+    watcher = shown.watch("m1")
+    shown.publish("m1", MATCH[:20])
+    drain(watcher)
+    left = 5.0
+    time.move(10)
+    assert drain(watcher)[-1].clocks == {"2": 30.0}
+    late = shown.watch("m1")
+    time.move(4)
+    assert drain(late)[-1].clocks == {"2": 26.0}
+
+
+def test_clocks_are_not_read_while_nobody_watches() -> None:
+    shown = hub()
+    read: list[int] = []
+    shown.open(INFO, entries=MATCH[:20], clocks=lambda: read.append(1) or {2: TurnClock(1.0, 1.0)})
+    shown.publish("m1", MATCH[20:30])
+    assert not read
+    assert drain(shown.watch("m1"))[-1].clocks == {"2": 1.0} and len(read) == 1
 
 
 def test_values_that_an_encoding_cannot_hold_do_not_end_the_watching() -> None:

@@ -14,13 +14,17 @@ from arena.runner import MatchJob
 from arena.schedule import MatchPlan
 from clients.errors import SeatLost
 from clients.match import Match, Turn
+from clients.spectator.screens import seat as seat_screen
 from games.base import Event
 from games.errors import ArenaError
 from games.registry import load_game
 from replays.reader import read_record
 from replays.verify import verify
+from tests.clients.spectator.conftest import settled
 from tests.clients.spectator.seats import person, play_on, seated
 from tests.clients.spectator.showing import until
+
+__all__ = ["settled"]
 
 
 def job(game: str, *, seats: int, at: int = 0, seed: int = 3, record: Path | None = None) -> MatchJob:
@@ -53,7 +57,10 @@ async def test_a_match_is_played_here_with_keys_alone(tmp_path: Path, game: str,
 
 
 @pytest.mark.asyncio
-async def test_leaving_forfeits_and_the_match_goes_on_without_the_person(tmp_path: Path) -> None:
+async def test_leaving_forfeits_and_the_match_goes_on_without_the_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seat_screen, "PARTING_S", 3600.0)
     local = LocalSeats(job("avalon", seats=5, record=tmp_path / "m.arena"), person="me")
     app = person(local)
     async with app.run_test(size=(100, 30)) as pilot:

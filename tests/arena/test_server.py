@@ -23,6 +23,7 @@ from arena.serving import rates
 from arena.store import Store
 from clients.protocol.codec import JSON, MSGPACK
 from clients.protocol.messages import MAX_CLIENT_BYTES
+from tests.idle_clock import run
 
 pytestmark = pytest.mark.usefixtures("no_blocking")
 
@@ -168,7 +169,7 @@ def test_frames_go_in_and_out_in_both_encodings(tmp_path: Path, subprotocol: str
             assert client.protocol.extensions == [], "no compression"
         assert session.gone.is_set() and server.server.connections == 0
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_what_is_no_connection_for_agents_is_refused_before_there_is_one(tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_what_is_no_connection_for_agents_is_refused_before_there_is_one(tmp_pat
             assert server.counted("arena_connections_refused_total", cause="origin") == 3
             assert server.counted("arena_connections_refused_total", cause="query") == 1
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_connections_are_limited_and_200_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
@@ -215,7 +216,7 @@ def test_connections_are_limited_and_200_that_come_and_go_leave_nothing(tmp_path
             assert len(server.sessions) == 150
             assert len(server.server._places) == 0
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_200_connections_at_once_each_get_their_own(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_200_connections_at_once_each_get_their_own(tmp_path: Path) -> None:
             got = await asyncio.gather(*(one(server, number) for number in range(200)))
             assert got == [str(number) for number in range(200)]
 
-    asyncio.run(main())
+    asyncio.run(main())  # the kernel takes up to a second of its own to let so many in
 
 
 def test_new_connections_of_one_address_are_slowed_down(tmp_path: Path) -> None:
@@ -241,7 +242,7 @@ def test_new_connections_of_one_address_are_slowed_down(tmp_path: Path) -> None:
                 await server.connect()
             assert caught.value.response.status_code == 429
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_an_oversized_frame_closes_its_connection_alone(tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ def test_an_oversized_frame_closes_its_connection_alone(tmp_path: Path) -> None:
             await other.send("still here")
             assert await other.recv() == "still here"
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_text_that_is_no_utf8_and_fragments_without_end_are_refused(tmp_path: Path) -> None:
@@ -268,7 +269,7 @@ def test_text_that_is_no_utf8_and_fragments_without_end_are_refused(tmp_path: Pa
                     await other.send("x" * 1000 for _ in range(1000))
                 assert (await closed(other))[0] == 1009
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_half_open_connection_is_noticed_by_its_missing_heartbeat(tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_a_half_open_connection_is_noticed_by_its_missing_heartbeat(tmp_path: Pa
             assert await healthy.recv() == "x"
             raw.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_client_that_never_reads_is_cut_off_holds_up_nobody_and_fills_no_memory(tmp_path: Path) -> None:
@@ -302,7 +303,7 @@ def test_a_client_that_never_reads_is_cut_off_holds_up_nobody_and_fills_no_memor
             assert slow.pulled_bytes < 2**25, "what the kernel took, and no more"
             raw.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_the_session_says_how_its_connection_closes(tmp_path: Path) -> None:
@@ -313,7 +314,7 @@ def test_the_session_says_how_its_connection_closes(tmp_path: Path) -> None:
             assert await client.recv() == "x"
             assert await closed(client) == (4000, "as you like")
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_session_that_fails_costs_its_own_connection(
@@ -326,7 +327,7 @@ def test_a_session_that_fails_costs_its_own_connection(
             await good.send("x")
             assert await good.recv() == "x"
 
-    asyncio.run(main())
+    run(main())
     assert "a connection failed" in caplog.text
 
 
@@ -336,7 +337,7 @@ def test_these_tests_notice_what_blocks_the_loop(tmp_path: Path) -> None:
             await client.send("block")
             assert (await closed(client))[0] == 1011
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_who_says_nothing_is_cut_off(tmp_path: Path) -> None:
@@ -346,7 +347,7 @@ def test_who_says_nothing_is_cut_off(tmp_path: Path) -> None:
             await client.wait_closed()
             assert server.counted("arena_connections_dropped_total", cause="silent") == 1
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_revoked_token_closes_its_connections_and_no_others(tmp_path: Path) -> None:
@@ -369,7 +370,7 @@ def test_a_revoked_token_closes_its_connections_and_no_others(tmp_path: Path) ->
             await b.send("x")
             assert await b.recv() == "x"
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_server_that_stops_tells_its_clients_and_takes_no_more(tmp_path: Path) -> None:
@@ -384,7 +385,7 @@ def test_a_server_that_stops_tells_its_clients_and_takes_no_more(tmp_path: Path)
             with pytest.raises(OSError):
                 await connect(where, subprotocols=[JSON])  # type: ignore[list-item]
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_stopping_server_does_not_wait_for_who_does_not_read(
@@ -401,7 +402,7 @@ def test_a_stopping_server_does_not_wait_for_who_does_not_read(
             assert server.server.connections == 0
             raw.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_an_address_that_cannot_be_had_is_one_clear_line(tmp_path: Path) -> None:
@@ -427,7 +428,7 @@ def test_an_address_that_cannot_be_had_is_one_clear_line(tmp_path: Path) -> None
                 assert told in str(caught.value) and "\n" not in str(caught.value)
                 assert caught.value.exit_code == 2
 
-    asyncio.run(main())
+    run(main())
 
 
 # TLS
@@ -469,7 +470,7 @@ def test_tls_by_a_certificate(tmp_path: Path, certificate: tuple[Path, Path]) ->
                 await connect(server.url().replace("wss:", "ws:"), subprotocols=[JSON])  # type: ignore[list-item]
             assert len(server.sessions) == 1
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_certificates_that_cannot_be_used_are_one_clear_line(

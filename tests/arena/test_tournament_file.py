@@ -130,6 +130,16 @@ def test_bad_files_give_one_line(text: str, message: str) -> None:
     ("change", "kind", "message"),
     [
         ({"matches": -1}, TournamentError, "matches: got -1, allowed are whole numbers from 0"),
+        (
+            {"matches": 10_000_000},
+            TournamentError,
+            "matches: got 10000000, allowed are whole numbers from 0 to 1000000",
+        ),
+        (
+            {"matches": 600_000, "games": ["avalon", "kuhn"]},
+            TournamentError,
+            "matches: got 1200000 in all games together, allowed are at most 1000000",
+        ),
         ({"seats": 4}, BadSeats, "avalon seats: got 4, The Resistance: Avalon is played by 5 to 10"),
         ({"games": ["kuhn"], "seats": 5}, BadSeats, "kuhn seats: got 5"),
         (

@@ -7,7 +7,7 @@ proxy in front of that, which cuts connections on command.
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -416,16 +416,16 @@ async def serve(arena: ModelArena, *, port: int = 0, ssl: Any = None) -> AsyncIt
 
 
 class Cutter:
-    """A proxy on loopback that counts the frames' bytes going through it and cuts on command.
+    """A proxy on loopback that counts the messages going through it to the client, and cuts on command.
 
     Args:
-        cuts: for each connection in turn, after how many chunks from the server it is cut; None never, and no
-            entry never. A chunk is what one read gives, so a cut falls between two messages or within one.
+        cuts: for each connection in turn, after how many messages from the server it is cut, the answer to the
+            handshake being the first of them; a half cuts within the next message. None never, and no entry never.
     """
 
-    def __init__(self, upstream: int, cuts: list[int | None] | None = None) -> None:
+    def __init__(self, upstream: int, cuts: Sequence[float | None] = ()) -> None:
         self.upstream = upstream
-        self.cuts = cuts or []
+        self.cuts = cuts
         self.connections = 0
         self.refuse = False
         self.port = 0
@@ -473,21 +473,46 @@ class Cutter:
         pair = {writer, up_writer}
         self._open |= pair
 
-        async def pump(
-            source: asyncio.StreamReader, target: asyncio.StreamWriter, chunks: int | None
-        ) -> None:
-            passed = 0
-            with contextlib.suppress(OSError):
-                while data := await source.read(256):
-                    if chunks is not None and passed >= chunks:
-                        break
-                    passed += 1
-                    target.write(data)
-                    await target.drain()
+        async def up() -> None:
+            while data := await reader.read(2**16):
+                up_writer.write(data)
+                await up_writer.drain()
+
+        async def down() -> None:
+            passed = 0.0
+            async for data, whole in _messages(up_reader):
+                if limit is not None and whole and passed + 1 > limit:
+                    writer.write(data[: len(data) // 2 if passed < limit else 0])
+                    return
+                passed += whole
+                writer.write(data)
+                await writer.drain()
+
+        async def pump(direction: Coroutine[Any, Any, None]) -> None:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                await direction
             for each in pair:
                 each.transport.abort()
 
         try:
-            await asyncio.gather(pump(reader, up_writer, None), pump(up_reader, writer, limit))
+            await asyncio.gather(pump(up()), pump(down()))
         finally:
             self._open -= pair
+
+
+async def _messages(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bool]]:
+    """Yield what a websocket server says: its answer to the handshake, then frame by frame.
+
+    With each comes whether it is a message; frames that keep the connection alive are none, and come by the clock.
+    """
+    head = await reader.readuntil(b"\r\n\r\n")
+    yield head, True
+    while b" 101 " in head:
+        frame = start = await reader.readexactly(2)
+        size = start[1] & 0x7F
+        if size > 125:
+            frame += (more := await reader.readexactly(2 if size == 126 else 8))
+            size = int.from_bytes(more)
+        yield frame + await reader.readexactly(size), not start[0] & 0x08
+    while data := await reader.read(2**16):
+        yield data, False

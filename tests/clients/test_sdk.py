@@ -5,7 +5,7 @@ import random
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -45,7 +45,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 @asynccontextmanager
 async def world(
-    model: ModelArena | None = None, *, cuts: list[int | None] | None = None, **options: Any
+    model: ModelArena | None = None, *, cuts: Sequence[float | None] = (), **options: Any
 ) -> AsyncIterator[tuple[ModelArena, Cutter, Arena]]:
     """A model of the server, a proxy in front of it, and a client behind the proxy."""
     model = ModelArena() if model is None else model
@@ -135,12 +135,11 @@ def test_two_matches_at_once_on_one_connection() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "secret"])
-def test_cut_after_every_chunk(token: str) -> None:
+def test_cut_after_and_within_every_message(token: str) -> None:
     async def scenario() -> None:
-        # The proxy reads small chunks, so the cuts fall between messages and within them.
-        for chunks in range(1, 40):
+        for halves in range(24):
             model = ModelArena(token=token)
-            async with world(model, cuts=[None, chunks], token=token) as (_, cutter, arena):
+            async with world(model, cuts=[None, halves / 2], token=token) as (_, cutter, arena):
                 cutter.cut()
                 match = await arena.join(game="kuhn", seats=2)
                 await play(match)
@@ -155,7 +154,7 @@ def test_cut_after_every_chunk(token: str) -> None:
 def test_cut_again_and_again(game: str) -> None:
     async def scenario() -> None:
         model = ModelArena()
-        cuts: list[int | None] = [None, *range(6, 40, 3)]
+        cuts = [None, *(halves / 2 for halves in range(5, 40, 3))]
         async with world(model, cuts=cuts) as (_, cutter, arena):
             match = await arena.join(game=game)
             cutter.cut()
@@ -446,7 +445,7 @@ def test_a_server_that_is_gone_for_good() -> None:
                 with pytest.raises(Disconnected):
                     await call()
             assert arena.status == "closed"
-            assert cutter.connections > 2
+            assert cutter.connections >= 2, "it was tried again at least once"
 
     run(scenario)
 
@@ -622,7 +621,9 @@ def test_a_server_that_does_not_shake_hands(says: str | None) -> None:
 
         async with serve_websockets(handle, "127.0.0.1", 0, subprotocols=[JSON]) as server:  # type: ignore[list-item]
             port = server.sockets[0].getsockname()[1]
-            error = await refused(f"ws://127.0.0.1:{port}", subprotocol=JSON, open_timeout_s=0.3)
+            # Who says something is judged by it, however long it takes.
+            open_timeout_s = 0.3 if says is None else 3600.0
+            error = await refused(f"ws://127.0.0.1:{port}", subprotocol=JSON, open_timeout_s=open_timeout_s)
             assert isinstance(error, Disconnected if says is None else ProtocolError)
 
     run(scenario)

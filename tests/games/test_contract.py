@@ -225,6 +225,33 @@ def test_events_are_plain_data_and_name_real_seats(game: Game, seats: int, optio
             assert sentence is None or (sentence and "\n" not in sentence)
 
 
+@pytest.mark.parametrize("game, seats, options", cases())
+def test_who_is_known_to_be_asked_is_asked_and_what_comes_of_it_is_seen(
+    game: Game, seats: int, options: dict[str, Any]
+) -> None:
+    for seed in range(4):
+        state, rng = game.new(seed=seed, seats=seats, options=options), random.Random(seed)
+        readers = (None, *range(seats))
+        views = {reader: game.view(reader) for reader in readers}
+        told = 0
+        while True:
+            known: dict[int | None, tuple[int, ...]] = {}
+            for reader, view in views.items():
+                for event in state.history[told:]:
+                    if event.visible_to(reader):
+                        view.update(event)
+                known[reader] = view.asked(state.options)
+                assert set(known[reader]) <= set(state.turns()), (reader, len(state.plies))
+            if not state.turns():
+                break
+            told = len(state.history)
+            step(state, rng)
+            for reader, asked in known.items():
+                news = [event for event in state.history[told:] if event.visible_to(reader)]
+                assert news or not asked, (reader, len(state.plies))
+        assert set(known.values()) == {()}
+
+
 def test_seed_zero_is_a_seed(any_game: Game) -> None:
     first = [any_game.new(seed=0).history for _ in range(2)]
     assert first[0] == first[1]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from games.base import Event
 from games.errors import BadOption, BadSeats, IllegalAction, MatchOver
 from games.registry import load_game
 from games.rng import Chance, RecordedChance
@@ -612,6 +613,14 @@ def test_narration_is_one_line_and_quotes_speech() -> None:
             assert "\n" not in line
     said = next(GAME.narrate(event) for event in state.history if event.kind == "speech")
     assert said == 'Seat 1 says: "ok\\"\\nNight 9 falls."'
+
+
+def test_a_vote_is_told_by_whom_it_was_for() -> None:
+    votes = [[0, 3], [1, 3], [2, None], [3, 1], [4, 3], [5, 1]]
+    event = Event("vote", {"votes": votes, "out": 3})
+    assert GAME.narrate(event) == "Vote: seat 3 is voted out (for 3: 0, 1, 4; for 1: 3, 5; for nobody: 2)."
+    many = Event("vote", {"votes": [[seat, 3 if seat != 3 else 0] for seat in range(11)], "out": 3})
+    assert len(str(GAME.narrate(many))) < 80
 
 
 def test_rules_name_every_role_option_and_default_size() -> None:

@@ -332,7 +332,6 @@ def browse(page: str, *, at: str = "", script: str = "", ms: int = 2000) -> Pars
             capture_output=True,
             text=True,
             env={**os.environ, "LANG": "C.UTF-8"},
-            timeout=90,
             check=True,
         )
     return Parsed(done.stdout)

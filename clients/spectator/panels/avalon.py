@@ -2,13 +2,17 @@
 
 from typing import Any, ClassVar
 
-from clients.spectator.drawing import Line, crop, flow, meter
+from clients.spectator.drawing import Line, crop, flow, meter, width_of
 from clients.spectator.panels.base import GamePanel, RoleLook, SeatLook, seat_list, seat_span
 from games.avalon import AvalonView
-from games.avalon.rules import APPROVE, FAIL, GOOD, MAX_REJECTIONS, SIDES
+from games.avalon.rules import APPROVE, EVIL, FAIL, GOOD, MAX_REJECTIONS, SIDES
 from games.base import Event
 
-_CELL = 5
+_ENDINGS = {
+    "three quests": "three quests succeeded",
+    "three failed quests": "three quests failed",
+    "five rejections": "five teams in a row were rejected",
+}
 
 
 class AvalonPanel(GamePanel):
@@ -95,7 +99,7 @@ class AvalonPanel(GamePanel):
                 line += [(": ", "dim"), (look.team, "good" if look.team == GOOD else "evil")]
             lines.append(line)
         if view.over:
-            lines += self._result(view)
+            lines += self._result(view, width)
         return [crop(line, width) for line in lines]
 
     def brief(self, view: AvalonView, *, width: int) -> list[Line]:
@@ -120,7 +124,7 @@ class AvalonPanel(GamePanel):
         head: Line = [
             (meter(yes, len(votes), len(votes)), style),
             (f" {yes} of {len(votes)} approve", "text"),
-            (": the team " + ("goes" if passed else "stays"), f"{style} bold"),
+            (": the team is " + ("approved" if passed else "rejected"), f"{style} bold"),
             ("  ", ""),
             *seat_list(event.data["team"]),
         ]
@@ -200,11 +204,16 @@ class AvalonPanel(GamePanel):
                 return [[("The assassin chooses", "evil")]]
         return []
 
-    def _result(self, view: AvalonView) -> list[Line]:
+    def _result(self, view: AvalonView, width: int) -> list[Line]:
         if not view.returns:
             return []
         winner = next(SIDES[view.roles[seat]] for seat, value in enumerate(view.returns) if value > 0)
-        return [[(f"{winner.capitalize()} wins", f"{winner} bold"), (f" by {view.reason}", "text")]]
+        why = _ENDINGS.get(view.reason or "", view.reason or "")
+        if view.reason == "assassination":
+            why = f"the assassin {'found' if winner == EVIL else 'missed'} Merlin"
+        head: Line = [(f"{winner.capitalize()} wins: ", f"{winner} bold")]
+        whole: Line = [*head, (why, "text")]
+        return [whole] if width_of(whole) <= width else [head, [(why, "text")]]
 
 
 def _role(view: Any, seat: int) -> str | None:

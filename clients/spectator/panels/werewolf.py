@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
-from clients.spectator.drawing import Line, crop, flow
+from clients.spectator.drawing import Line, crop, flow, width_of
 from clients.spectator.panels.base import GamePanel, RoleLook, SeatLook, seat_list, seat_span
 from games.base import Event
 from games.werewolf import WerewolfView
@@ -191,5 +191,21 @@ def _tally(votes: dict[int, int | None], width: int, *, named: bool) -> list[Lin
         style = "dim" if at is None else f"seat{at}"
         line: Line = [(" " * (3 - len(name[0])), ""), name, (f" {bar} ", style), (f"{count}", "text")]
         line += [("  ← ", "dim"), *seat_list(voters[at])] if named else []
-        lines.append(crop(line, width))
+        lines.append(line)
+    if named and any(width_of(line) > width for line in lines):
+        return _narrow_tally(voters, order, width)
+    return [crop(line, width) for line in lines]
+
+
+def _narrow_tally(voters: dict[int | None, list[int]], order: Sequence[Any], width: int) -> list[Line]:
+    """Return who voted for whom without bars, in as many lines as it takes, so that no voter is cut off."""
+    lines: list[Line] = []
+    for at in order:
+        name = ("–", "dim") if at is None else seat_span(at)
+        head: Line = [(" " * (3 - len(name[0])), ""), name, (" ← ", "dim")]
+        indent = width_of(head)
+        for index, row in enumerate(
+            flow([[seat_span(seat)] for seat in voters[at]], width - indent, gap=" ")
+        ):
+            lines.append(crop([*(head if not index else [(" " * indent, "")]), *row], width))
     return lines

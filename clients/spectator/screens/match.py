@@ -8,12 +8,11 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
 from clients.spectator.finding import Finder, jump
 from clients.spectator.guide import filter_commands, hidden, key_commands, keys, signs
-from clients.spectator.pace import Pace
+from clients.spectator.pace import Alarm, Later, Pace
 from clients.spectator.panels import panel_of
 from clients.spectator.panels.base import GamePanel, SeatLook
 from clients.spectator.screens.dialogs import FilterDialog, HelpScreen, JumpDialog
@@ -41,6 +40,7 @@ class MatchScreen(Screen[None]):
     Args:
         source: where it comes from; closed when the screen goes.
         ply: for a finished match, where to begin; None begins after the deal.
+        later: by which clock it is played back; None is the wall's.
     """
 
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [  # type: ignore[misc]
@@ -73,9 +73,10 @@ class MatchScreen(Screen[None]):
         hidden("escape", "leave", "Back to the list", "Close the search, or go back"),
     ]
 
-    def __init__(self, source: EventSource, *, ply: int | None = None) -> None:
+    def __init__(self, source: EventSource, *, ply: int | None = None, later: Later | None = None) -> None:
         super().__init__()
         self.source = source
+        self._call_later: Later = self.set_timer if later is None else later
         self.info: MatchInfo | None = None
         self.timeline: Timeline | None = None
         self.position = 0
@@ -95,7 +96,7 @@ class MatchScreen(Screen[None]):
         self._finder: Finder | None = None
         self._ticks = Ticks(self._panel)
         self._notice = ""
-        self._timer: Timer | None = None
+        self._alarm: Alarm | None = None
 
     def compose(self) -> ComposeResult:
         yield TitleBar()
@@ -160,7 +161,7 @@ class MatchScreen(Screen[None]):
         if self._pinned:
             self.position = len(timeline)
             self._anchor = timeline.moment(self.position)
-        self.query_one(SeatTable).clocks = batch.clocks
+        self.query_one(SeatTable).wind({} if batch.over else batch.clocks)
         self._show()
 
     def _begin(self, info: MatchInfo) -> None:
@@ -214,6 +215,7 @@ class MatchScreen(Screen[None]):
         table, board = self.query_one(SeatTable), self.query_one(Board)
         brief = self.size.width < WIDE and self.size.height < SHORT
         table.brief = self.size.width < WIDE
+        table.newest = self.position == len(timeline)
         board.brief = brief
         try:
             table.looks = self._panel.seats(view, len(info.seats))
@@ -373,15 +375,15 @@ class MatchScreen(Screen[None]):
 
     def _pause(self) -> None:
         self.playing = False
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        if self._alarm is not None:
+            self._alarm.stop()
+            self._alarm = None
 
     def _later(self, timeline: Timeline) -> None:
-        if self._timer is not None:
-            self._timer.stop()
+        if self._alarm is not None:
+            self._alarm.stop()
         event = timeline.steps[self.position - 1].event if self.position else None
-        self._timer = self.set_timer(self._pace.stay_s(event, speech=self._panel.speech), self._play_on)
+        self._alarm = self._call_later(self._pace.stay_s(event, speech=self._panel.speech), self._play_on)
 
     def _play_on(self) -> None:
         timeline = self.timeline

@@ -1,7 +1,8 @@
 """The table: who sits where, what is known of them, what they did, and how long they have."""
 
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -11,6 +12,7 @@ from clients.spectator.panels.base import GamePanel, RoleLook, SeatLook
 from clients.spectator.widgets.lines import Lines
 
 MAX_NAME_CELLS = 16
+CLOCK_TICK_S = 1.0
 ROOMY = 72
 """Columns from which on short seats keep longer names."""
 
@@ -54,8 +56,24 @@ class SeatTable(Lines):
         self.panel: GamePanel | None = None
         self.faults: Mapping[int, Counter[str]] = {}
         self.speaking: int | None = None
-        self.clocks: Mapping[int, float] = {}
         self.brief = False
+        self.newest = True
+        """Whether what is shown is how things stand now; clocks run only then."""
+        self.seconds: Callable[[], float] = time.monotonic
+        self._ends: dict[int, float] = {}
+
+    def wind(self, clocks: Mapping[int, float]) -> None:
+        """Take the seconds that seats have left as of now; they run down from here on."""
+        now = self.seconds()
+        self._ends = {seat: now + left_s for seat, left_s in clocks.items()}
+
+    def on_mount(self) -> None:
+        """Begin to draw the clocks anew as time passes."""
+        self.set_interval(CLOCK_TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        if self.newest and self._ends:
+            self.redraw()
 
     def draw(self, width: int) -> list[Line]:
         if self.panel is None:
@@ -73,8 +91,8 @@ class SeatTable(Lines):
         look = self.looks[seat]
         assert self.panel is not None
         marks = [*look.marks, *fault_marks(self.faults.get(seat, Counter()))]
-        if seat in self.clocks:
-            marks.append((clock(self.clocks[seat]), "accent bold"))
+        if self.newest and seat in self._ends:
+            marks.append((clock(self._ends[seat] - self.seconds()), "accent bold"))
         return look, self.panel.role(look.role), marks
 
     def _row(self, seat: int, width: int, cells: int) -> Line:

@@ -186,7 +186,7 @@ SLOW = {
 }
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("frame", SLOW.values(), ids=SLOW)
 def test_no_frame_costs_more_than_its_size_deserves(frame: Any) -> None:
     subprotocol = JSON if isinstance(frame, str) else MSGPACK

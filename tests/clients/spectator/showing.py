@@ -1,12 +1,13 @@
 """What the spectator's tests share: records to watch, and what stands on the screen."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from textual.pilot import Pilot
 
 from clients.spectator.app import SpectatorApp
+from clients.spectator.pace import Alarm
 from clients.spectator.screens.match import MatchScreen
 from clients.spectator.source import RecordSource
 from games.base import Event
@@ -85,12 +86,54 @@ def long_match(events: int) -> tuple[Header, list[Entry]]:
     return head, made
 
 
+class Clock:
+    """A clock by which a match is played back, which goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._due: list[_Call] = []
+
+    def later(self, delay_s: float, callback: Callable[[], None]) -> Alarm:
+        """Call back after so many of this clock's seconds."""
+        self._due.append(made := _Call(self.now + delay_s, callback))
+        return made
+
+    def go_on(self, seconds: float) -> None:
+        """Let time pass, and all that is due by then happen in its order."""
+        end = self.now + seconds
+        while due := [call for call in self._due if call.at <= end and not call.stopped]:
+            first = min(due, key=lambda call: call.at)
+            self._due.remove(first)
+            self.now = first.at
+            first.callback()
+        self.now = end
+
+
+@dataclass
+class _Call:
+    """What a clock has to do."""
+
+    at: float
+    callback: Callable[[], None]
+    stopped: bool = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
 def watching(
-    path: Path, perspective: Perspective = "public", *, ply: int | None = None, settings: Path | None = None
+    path: Path,
+    perspective: Perspective = "public",
+    *,
+    ply: int | None = None,
+    settings: Path | None = None,
+    clock: Clock | None = None,
 ) -> SpectatorApp:
     """Return an app that shows a record."""
     source: Callable[[], MatchScreen] = lambda: MatchScreen(  # noqa: E731
-        RecordSource(path, perspective=perspective, poll_s=0.01), ply=ply
+        RecordSource(path, perspective=perspective, poll_s=0.01),
+        ply=ply,
+        later=None if clock is None else clock.later,
     )
     return SpectatorApp({"match": source}, settings_path=settings)
 
@@ -106,12 +149,9 @@ async def opened(pilot: Pilot[None]) -> MatchScreen:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
-    """Wait until something holds, for a good many turns of the loop at most."""
-    for _ in range(2000):
-        if condition():
-            break
+    """Wait until something holds that comes from outside the loop; the test's timeout ends it."""
+    while not condition():
         await pilot.pause(0.01)
-    assert condition()
     await pilot.pause()
 
 

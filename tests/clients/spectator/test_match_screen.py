@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.widgets import Input, SelectionList
 
 from clients.spectator.app import SpectatorApp
-from clients.spectator.pace import FIRST_SPEED, SPEEDS
+from clients.spectator.pace import FIRST_SPEED, LONGEST_S, SPEEDS, STEP_S
 from clients.spectator.screens.dialogs import FilterDialog, HelpScreen, JumpDialog
 from clients.spectator.screens.match import MatchScreen
 from clients.spectator.telling import SPEECH
@@ -22,6 +22,7 @@ from replays.visitors import visible
 from tests.clients.spectator.showing import (
     NAMES,
     SIZE,
+    Clock,
     encode,
     entries,
     footer,
@@ -78,7 +79,8 @@ async def test_phases_are_stepped_with_brackets(avalon: Path) -> None:
 
 
 async def test_space_plays_and_pauses_and_the_end_stops_it(avalon: Path) -> None:
-    async with watching(avalon).run_test(size=SIZE) as pilot:
+    clock = Clock()
+    async with watching(avalon, clock=clock).run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         assert screen.timeline is not None
         start = screen.position
@@ -86,15 +88,48 @@ async def test_space_plays_and_pauses_and_the_end_stops_it(avalon: Path) -> None
         assert not screen.playing
         await pilot.press("space")
         assert screen.playing and "▶ 32×" in screen_text(pilot)
-        await until(pilot, lambda: screen.position > start + 3)
+        clock.go_on(0.99 * STEP_S / SPEEDS[-1])
+        assert screen.position == start, "each event stays for its time"
+        clock.go_on(0.01 * STEP_S / SPEEDS[-1])
+        assert screen.position == start + 1
+        clock.go_on(3 * LONGEST_S / SPEEDS[-1])
         await pilot.press("space")
         here = screen.position
-        assert not screen.playing
+        assert not screen.playing and start + 4 <= here < len(screen.timeline)
+        assert "‖ 32×" in screen_text(pilot)
+        clock.go_on(LONGEST_S)
+        assert screen.position == here, "what is paused stays"
         await pilot.press("space")
+        clock.go_on(len(screen.timeline) * LONGEST_S)
+        await pilot.pause()
+        assert not screen.playing and screen.position == len(screen.timeline)
+        assert "■ end" in screen_text(pilot)
+        await pilot.press("space")
+        assert screen.playing and screen.position == start, "from the end it plays anew"
+
+
+async def test_a_match_is_played_back_by_the_wall_s_clock_where_none_is_given(avalon: Path) -> None:
+    async with watching(avalon).run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        assert screen.timeline is not None
+        await pilot.press(*["plus"] * len(SPEEDS), "space")
         await until(pilot, lambda: not screen.playing)
-        assert screen.position == len(screen.timeline) > here
-        await pilot.press("space")
-        assert screen.playing and screen.position < len(screen.timeline), "from the end it plays anew"
+        assert screen.position == len(screen.timeline)
+
+
+async def test_a_new_speed_holds_for_what_is_on_the_screen(avalon: Path) -> None:
+    clock = Clock()
+    async with watching(avalon, clock=clock).run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        start = screen.position
+        await pilot.press("space", "plus")
+        assert "▶ 2×" in screen_text(pilot)
+        clock.go_on(STEP_S / 2)
+        assert screen.position == start + 1
+        await pilot.press("right")
+        assert not screen.playing
+        clock.go_on(LONGEST_S)
+        assert screen.position == start + 2, "who steps has taken over"
 
 
 async def test_plus_and_minus_change_the_speed_within_bounds(avalon: Path) -> None:

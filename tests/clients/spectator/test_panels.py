@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from clients.spectator.drawing import plain, width_of
 from clients.spectator.panels import panel_of
 from clients.spectator.panels.generic import GenericPanel
+from games.base import Event
 from games.registry import load_game
 from replays.visitors import OMNISCIENT, PUBLIC, Perspective, visible
 from tests.clients.spectator.showing import entries, named
@@ -72,7 +73,42 @@ def test_the_avalon_board_says_what_happened_on_the_quests() -> None:
         for quest in view.quests:
             assert ("✔" if quest.success else "✘") in told
             assert f"{quest.fails} fail" in told or not quest.fails
-    assert "wins by" in told
+    assert " wins:" in told
+
+
+@pytest.mark.parametrize(
+    ("reason", "winner", "told"),
+    [
+        ("assassination", "good", "Good wins: the assassin missed Merlin"),
+        ("assassination", "evil", "Evil wins: the assassin found Merlin"),
+        ("three quests", "good", "Good wins: three quests succeeded"),
+        ("three failed quests", "evil", "Evil wins: three quests failed"),
+        ("five rejections", "evil", "Evil wins: five teams in a row were rejected"),
+    ],
+)
+def test_the_avalon_board_says_why_a_side_has_won(reason: str, winner: str, told: str) -> None:
+    state = load_game("avalon").new(seed=1, seats=5)
+    view = state.view(None)
+    returns = [1.0 if team == winner else -1.0 for team in state.teams()]
+    end = {"reason": reason, "returns": returns, "teams": list(state.teams()), "roles": list(state.roles())}
+    view.update(Event("end", end))
+    assert told in plain(panel_of("avalon").board(view, width=50))
+
+
+@pytest.mark.parametrize(("approved", "told"), [(True, "is approved"), (False, "is rejected")])
+def test_an_avalon_ballot_says_what_became_of_the_team(approved: bool, told: str) -> None:
+    votes = ["approve"] * (3 if approved else 2) + ["reject"] * (2 if approved else 3)
+    data = {"quest": 1, "team": [0, 1], "votes": votes, "approved": approved}
+    assert f"the team {told}" in plain(panel_of("avalon").ballot(Event("votes", data), width=60))
+
+
+def test_a_werewolf_ballot_names_every_voter_also_where_there_is_little_room() -> None:
+    votes = [[seat, 3 if seat != 3 else None] for seat in range(11)]
+    event = Event("vote", {"votes": votes, "out": 3})
+    wide = plain(panel_of("werewolf").ballot(event, width=60))
+    narrow = plain(panel_of("werewolf").ballot(event, width=20))
+    assert "█" in wide and "← 0 1 2 4 5 6 7 8 9 10" in wide
+    assert narrow.splitlines() == ["Voted out: 3", "  3 ← 0 1 2 4 5 6 7", "      8 9 10", "  – ← 3"]
 
 
 def test_the_werewolf_board_says_who_died_and_of_what() -> None:

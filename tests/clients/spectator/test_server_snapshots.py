@@ -9,7 +9,6 @@ from textual.pilot import Pilot
 from clients.match import Turn
 from clients.spectator.screens.polled import PolledScreen
 from clients.spectator.server_app import ServerApp
-from clients.spectator.widgets.answer import Speech
 from games.spaces import Choice, Subset, Text
 from tests.clients.spectator.facts import StillFacts
 from tests.clients.spectator.seats import Table, asked, opening, person, seated
@@ -90,7 +89,6 @@ def test_a_seat_looks_as_it_did(snap_compare: Any, look: str, monkeypatch: pytes
     game, seats, size, keys, more = SEATS[look]
     table = Table(game, seats=seats)
     monkeypatch.setattr(Turn, "seconds_left", lambda self: 67.0)
-    monkeypatch.setattr(Speech, "cursor_blink", False)
 
     async def run(pilot: Pilot[None]) -> None:
         screen = await seated(pilot)

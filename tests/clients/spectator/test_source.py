@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,15 +105,27 @@ async def test_a_record_that_is_written_anew_starts_over(tmp_path: Path) -> None
 
 
 @pytest.mark.asyncio
-async def test_a_record_that_is_taken_away_leaves_what_was_read(tmp_path: Path) -> None:
+async def test_a_record_that_is_taken_away_leaves_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     head = named("kuhn", seats=2, seed=4)
     path = write_entries(tmp_path / "k.arena", head, entries(head)[0][:4])
     source = RecordSource(path, poll_s=POLL_S)
     batches = source.batches()
     await next_batch(batches)
     path.unlink()
+    looks = 0
+    look = source._grown
+
+    def counted(size: int) -> Any:
+        nonlocal looks
+        looks += 1
+        return look(size)
+
+    monkeypatch.setattr(source, "_grown", counted)
     waiting = asyncio.ensure_future(next_batch(batches))
-    await asyncio.sleep(5 * POLL_S)
+    while looks < 5:  # noqa: ASYNC110
+        await asyncio.sleep(POLL_S)
     assert not waiting.done()
     await source.close()
     with pytest.raises(StopAsyncIteration):
