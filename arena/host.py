@@ -86,6 +86,8 @@ class Host:
         """Matches that are being played."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = 0
+        self._seating: dict[tuple[str, str], Chair] = {}
+        """Who is to sit in matches that begin, by the request: it may come again, over another connection."""
         self.waiting = Lobbies(
             clock=clock,
             start=self._seat_players,
@@ -281,8 +283,7 @@ class Host:
 
     def resume(self, client: Client, message: Resume) -> None:
         """Let a connection hold a seat of which it knows the token. Raises `RequestRefused`."""
-        agent = self._matches.tokens.get(token_hash(message.resume))
-        if agent is None:
+        if (agent := self._matches.tokens.get(token_hash(message.resume))) is None:
             self._spawn(self._resume_ended(client, message))
             return
         if agent.gone or message.seen > len(agent.log):
@@ -359,8 +360,12 @@ class Host:
 
     def _again(self, applicant: Applicant) -> bool:
         """Whether the request was answered by a seat already, as its player may not know; then seat it again."""
-        agent = self._matches.claims.get((applicant.owner, applicant.id))
-        if agent is None or agent.gone:
+        if applicant.claim is None:
+            return False
+        if (chair := self._seating.get(applicant.claim)) is not None:
+            chair.applicant = applicant
+            return True
+        if (agent := self._matches.claims.get(applicant.claim)) is None or agent.gone:
             return False
         self._give(agent, applicant)
         return True
@@ -400,11 +405,10 @@ class Host:
             for player in players
         ]
         bot = self._matches.bot(setup.game.name)
-        while len(chairs) < setup.seats:
-            chairs.append(Chair(bot, bot))
+        chairs += [Chair(bot, bot) for _ in range(setup.seats - len(chairs))]
         seed = int.from_bytes(self._entropy(8), "big") & MAX_SEED
-        order = Chance(derive_seed(seed, "seats")).order(len(chairs))
-        chairs = [chairs[at] for at in order]
+        chairs = [chairs[at] for at in Chance(derive_seed(seed, "seats")).order(len(chairs))]
+        self._seating |= {chair.claim: chair for chair in chairs if chair.claim is not None}
         self._spawn(self._begin(self._entropy(6).hex(), setup, chairs, seed))
 
     def _seat_entrants(self, contest: Contest, plan: MatchPlan, entrants: list[Entrant]) -> None:
@@ -442,6 +446,7 @@ class Host:
             return
         finally:
             self._starting -= 1
+            self._seating = {claim: it for claim, it in self._seating.items() if it not in chairs}
         for seat, chair in enumerate(chairs):
             if not chair.remote:
                 continue

@@ -4,9 +4,7 @@ Nothing is queued for a watcher. It holds a cursor into the log of its perspecti
 for all who read it; so a match never waits, and a watcher that does not read costs no memory. One that had
 caught up and then fell more than `max_behind` entries behind starts over from a fresh snapshot.
 
-Clocks (see `arena.clocks`) go with the entries.
-
-Entries become visible `delay_s` after they fell, to every watcher alike; a match is over for watchers when its
+Entries, and clocks with them (see `arena.clocks`), become visible `delay_s` after they fell, to every watcher alike; a match is over for watchers when its
 last entry is visible. Until then the public view is for everyone, a seat's view for who sits there, and all
 of it for administrators; afterwards everything is open. Finished matches are read back from their records.
 """
@@ -455,14 +453,12 @@ class Hub:
         stream = self._streams.get(match)
         failure: RequestRefused | None = None
         if stream is None and isinstance(result, Record):
-            stream = _Stream(
-                MatchInfo.of(result, match=match), 0.0, result.entries, len(result.entries), True
-            )
+            info = MatchInfo.of(result, match=match)
+            stream = _Stream(info, 0.0, result.entries, len(result.entries), True)
             self._keep(match, stream)
         elif stream is None and isinstance(result, Exception):
-            failure = RequestRefused(
-                "internal", str(result) if isinstance(result, ArenaError) else "it failed"
-            )
+            reason = str(result) if isinstance(result, ArenaError) else "it failed"
+            failure = RequestRefused("internal", reason)
         elif stream is None:
             failure = RequestRefused("unknown_match", f"match: none has the id {clean_name(match)!r}")
         for watcher in waiting:
@@ -486,15 +482,13 @@ def _refusal(watcher: Watcher, stream: _Stream) -> RequestRefused | None:
     perspective, may_see = watcher.perspective, watcher._may_see
     seats = len(stream.info.names)
     if isinstance(perspective, int) and not 0 <= perspective < seats:
-        return RequestRefused(
-            "bad_message", f"seat: got {perspective}, this match has seats 0 to {seats - 1}"
-        )
+        text = f"seat: got {perspective}, this match has seats 0 to {seats - 1}"
+        return RequestRefused("bad_message", text)
     if perspective == PUBLIC or stream.over or OMNISCIENT in may_see or perspective in may_see:
         return None
     what = "everything" if perspective == OMNISCIENT else f"the view of seat {perspective}"
-    return RequestRefused(
-        "forbidden", f"watch: {what} is for administrators and who sits there until the match is over"
-    )
+    text = f"watch: {what} is for administrators and who sits there until the match is over"
+    return RequestRefused("forbidden", text)
 
 
 def _at_once(function: Callable[[], Record | None], done: Callable[[Found], None]) -> None:

@@ -18,6 +18,8 @@ from games.base import Game, GameOptions
 from games.errors import GameError, UnknownGame
 from games.registry import load_game
 
+NONCE_CHARS = 16
+"""A request's id of so many characters or more is taken for one that nobody else draws."""
 MAX_OPTION_CHARS = 2000
 LeftReason = Literal["left", "declined", "withdrawn", "expired", "unavailable", "over"]
 
@@ -52,6 +54,22 @@ class Applicant:
     name: str
     owner: str = ""
     agent: str = ""
+
+    @property
+    def claim(self) -> tuple[str, str] | None:
+        """What the same request has in common however often, and over whichever connection, it is sent."""
+        return claim_of(self.owner, self.id)
+
+    def same(self, other: "Applicant") -> bool:
+        """Whether the other one is the same request."""
+        if self.client is other.client:
+            return self.id == other.id
+        return self.claim is not None and self.claim == other.claim
+
+
+def claim_of(owner: str, request: str) -> tuple[str, str] | None:
+    """Return what a request is known by, None where somebody else may have drawn its id as well."""
+    return (owner, request) if len(request) >= NONCE_CHARS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +176,9 @@ class Lobbies:
         """
         again = self._place_of(applicant)
         if again is not None:
-            self._tell(again[0], only=again[1])
+            held, ticket = again
+            held.places[ticket] = applicant  # its connection may be lost without anyone's knowing
+            self._tell(held, only=ticket)
             return
         if name:
             lobby = self.open.get(f"match/{name}")
@@ -236,8 +256,7 @@ class Lobbies:
 
     def _place_of(self, applicant: Applicant) -> tuple[Lobby, str] | None:
         for ticket, lobby in self._by_ticket.items():
-            place = lobby.places[ticket]
-            if place.client is applicant.client and place.id == applicant.id:
+            if lobby.places[ticket].same(applicant):
                 return lobby, ticket
         return None
 

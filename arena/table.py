@@ -24,7 +24,7 @@ from arena.desk import Desk
 from arena.hosted import HostedMatch, HostedSeat
 from arena.hub import Hub, MatchInfo
 from arena.live import Clock, Clocks, LiveMatch, RemoteAgent, Stopwatch, over_message
-from arena.lobby import Applicant, Setup
+from arena.lobby import Applicant, Setup, claim_of
 from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
 from arena.store import Store
@@ -43,8 +43,6 @@ FOLDER = Path("replays") / "live"
 REMOTE = "ws:"
 """Begins the spec of a player who plays over a connection."""
 TOKEN_BYTES = 32
-NONCE_CHARS = 16
-"""A request's id of so many characters or more is taken for one that nobody else draws."""
 
 logger = logging.getLogger("arena.host")
 
@@ -89,6 +87,11 @@ class Chair:
     def remote(self) -> bool:
         """Whether it plays over a connection."""
         return self.spec.startswith(REMOTE)
+
+    @property
+    def claim(self) -> tuple[str, str] | None:
+        """What the request for it is known by."""
+        return None if self.applicant is None else self.applicant.claim
 
 
 @dataclass(slots=True, eq=False)
@@ -358,8 +361,9 @@ class Tables:
 
     def claim(self, owner: str, request: str, agent: RemoteAgent) -> None:
         """Note which request a seat answers, if nobody else can have drawn its id."""
-        if len(request) >= NONCE_CHARS:
-            self.claims[owner, request] = agent
+        claim = claim_of(owner, request)
+        if claim is not None:
+            self.claims[claim] = agent
 
     def token(self) -> str:
         """Return a fresh resume token."""

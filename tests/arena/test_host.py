@@ -1128,6 +1128,45 @@ def test_a_request_whose_seat_was_never_heard_of_is_answered_after_a_kill(tmp_pa
     assert not failures(record)
 
 
+def test_a_request_that_comes_again_while_its_match_begins_is_given_that_seat(tmp_path: Path) -> None:
+    async def work(house: House) -> None:
+        one, two = house.peer(), house.peer()
+        one.client.join(game="kuhn")
+        await house.settle()
+        two.client.join(game="kuhn")
+        two.pump()
+        assert not one.client.seats and house.host.lobbies() == []  # it begins, and nobody is seated yet
+        one.drop()
+        one.connect()
+        one.pump()
+        await house.wait(20)
+        assert house.host.lobbies() == [] and one.overs.keys() == two.overs.keys() != set()
+
+    house = scenario(tmp_path, work)
+    (record,) = house.check()
+    assert not failures(record)
+
+
+def test_a_waiting_place_goes_along_to_another_connection_of_the_same_request(tmp_path: Path) -> None:
+    async def work(house: House) -> None:
+        one, two = house.peer(), house.peer()
+        one.client.join(game="kuhn")
+        await house.settle()
+        lost, one.session = one.session, None  # half open: the server does not know yet
+        one.connect()
+        await house.settle()
+        assert len(house.host.lobbies()) == 1 and one.last(Waiting).filled == 1
+        assert lost is not None
+        lost.lost()
+        two.client.join(game="kuhn")
+        await house.wait(5)
+        assert one.overs.keys() == two.overs.keys() != set()
+
+    house = scenario(tmp_path, work)
+    (record,) = house.check()
+    assert not failures(record)
+
+
 def test_records_hold_no_more_than_was_played(tmp_path: Path) -> None:
     async def work(house: House) -> None:
         peer = house.peer()
