@@ -22,7 +22,7 @@ def needs_server(path: Path) -> bool:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(path: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(path)]
-    options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 100, "check": False}
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "check": False}
     if needs_server(path):
         with background_server(tmp_path / "home", fill_after_s=0.05) as server:
             done = subprocess.run([*command, server.addresses.websocket], **options)

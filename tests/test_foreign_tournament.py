@@ -142,7 +142,9 @@ async def follow(url: str, match: str, ready: asyncio.Event) -> str:
 def test_four_foreign_processes_play_a_tournament_that_is_followed_live(tmp_path: Path, killed: bool) -> None:
     (tmp_path / "cup.toml").write_text(CUP)
     home = tmp_path / "home"
-    server = ServerProcess(home, "--tournament", tmp_path / "cup.toml", "--deadline-s", "120")
+    # Nobody's time is over while a process that plays or watches is still being started.
+    patient = ("--deadline-s", "3600", "--grace-s", "3600")
+    server = ServerProcess(home, "--tournament", tmp_path / "cup.toml", *patient)
     spectators: list[Spectator] = []
     shown: list[str] = []
     output: dict[str, str] = {}

@@ -27,7 +27,6 @@ def run(cwd: Path, *path: Path, module: bool = False) -> subprocess.CompletedPro
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 
@@ -83,7 +82,6 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert found.returncode == 2

@@ -55,8 +55,7 @@ def process(
     def run(*args: object, **extra: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*command, *map(str, args)],
-            **{"capture_output": True, "text": True, "timeout": 100, "env": environment, "check": False}
-            | extra,
+            **{"capture_output": True, "text": True, "env": environment, "check": False} | extra,
         )
 
     return run

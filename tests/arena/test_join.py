@@ -58,7 +58,7 @@ def test_several_matches_one_after_another(tmp_path: Path) -> None:
 
 
 def test_a_tournament_of_four_local_players(tmp_path: Path) -> None:
-    from arena.online import OnlineTournament
+    from arena.contest import OnlineTournament
 
     async def main() -> list[list[Played]]:
         async with serving(tmp_path) as server:

@@ -273,7 +273,8 @@ def test_a_full_disk_stops_with_one_line_and_resume_goes_on(process: Any) -> Non
     args += ["--matches", "300", "--home", "h", "--json", "--concurrency", "1"]
     full = process(*args, preexec_fn=limit)
     assert full.returncode == 1 and full.stdout == ""
-    (line,) = full.stderr.splitlines()
+    *progress, line = full.stderr.splitlines()
+    assert all(said.endswith(" s left") for said in progress)
     assert line.startswith("Error: h/") and ("write" in line or "store" in line)
     done = process(*args, "--resume")
     assert done.returncode == 0, done.stderr

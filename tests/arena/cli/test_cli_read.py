@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.players import KINDS
+from agents.players import KINDS, MODELS
 from games.registry import game_names, load_game
 from replays.reader import read_record
 from replays.verify import verify_file
@@ -59,10 +59,10 @@ def test_options_are_listed_with_what_they_allow(arena: Any) -> None:
 def test_players_as_json_and_for_people(arena: Any) -> None:
     data = json.loads(arena("players", "--json").stdout)
     assert {entry["player"]: entry["games"] for entry in data} == {
-        **{spec: kind.games() for spec, kind in KINDS.items()},
+        **{spec: kind.games() for spec, kind in (KINDS | MODELS).items()},
         "human": game_names(),
     }
-    assert all(spec in arena("players").stdout for spec in (*KINDS, "human"))
+    assert all(spec in arena("players").stdout for spec in (*KINDS, *MODELS, "human"))
 
 
 @pytest.mark.parametrize("name", game_names())

@@ -68,7 +68,7 @@ def test_it_says_where_it_listens_and_stops_on_a_signal(
         with urllib.request.urlopen(f"{ready['http']}/ready") as answer:
             assert json.load(answer) == {"status": "ready"}
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate()
         assert process.returncode == code and out == ""
         assert "Traceback" not in err and "go on after a restart" in err
 
@@ -102,7 +102,7 @@ def test_clients_are_told_that_it_stops_and_the_match_goes_on_after_a_restart(
 
     with serve("--fill-after-s", 0.05) as (process, ready):
         client = asyncio.run(begin(ready["websocket"], process))
-        assert process.wait(timeout=30) == 0
+        assert process.wait() == 0
     (path,) = tmp_path.rglob("*.arena")
     assert read_record(path).footer is None
     with serve() as (process, ready):
@@ -131,7 +131,7 @@ def test_it_warns_when_others_can_reach_it_without_tls(serve: Any) -> None:
     with serve("--host", "0.0.0.0") as (process, ready):
         assert ready["websocket"].startswith("ws://0.0.0.0:")
         process.terminate()
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate()
     warned = [line for line in err.splitlines() if line.startswith("Warning: ")]
     assert len(warned) == 1 and "without TLS" in warned[0]
 
