@@ -4,9 +4,10 @@ Nothing is queued for a watcher. It holds a cursor into the log of its perspecti
 for all who read it; so a match never waits, and a watcher that does not read costs no memory. One that had
 caught up and then fell more than `max_behind` entries behind starts over from a fresh snapshot.
 
-Entries, and clocks with them (see `arena.clocks`), become visible `delay_s` after they fell, to every watcher alike; a match is over for watchers when its
-last entry is visible. Until then the public view is for everyone, a seat's view for who sits there, and all
-of it for administrators; afterwards everything is open. Finished matches are read back from their records.
+Entries, and clocks with them (see `arena.clocks`), become visible `delay_s` after they fell, to every watcher
+alike; a match is over for watchers when its last entry is visible. Until then the public view is for everyone, a
+seat's view for who sits there, and all of it for administrators; afterwards everything is open. Finished matches
+are read back from their records.
 """
 
 from collections import OrderedDict, deque
