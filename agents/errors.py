@@ -9,6 +9,7 @@ games.errors.ArenaError
 ├── PolicyError             the model behind a seat gave no answer
 │   ├── EngineMissing       the back end is not installed here
 │   ├── EngineFailed        the back end died or refused; it may come back
+│   ├── EngineBusy          the back end had no room for the request in time
 │   ├── PromptTooLong       the prompt leaves no room for an answer
 │   ├── UnknownAdapter      no such adapter version
 │   ├── BadAdapter          an adapter version that is damaged, or made for another model
@@ -69,6 +70,12 @@ class EngineFailed(PolicyError):
     """The back end died or refused; it may come back."""
 
     code = "engine_failed"
+
+
+class EngineBusy(PolicyError):
+    """The back end had no room for the request in time."""
+
+    code = "engine_busy"
 
 
 class PromptTooLong(PolicyError):

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from agents.base import Agent, Seat
 from agents.errors import BadPlayer, PlayerCannotPlay, PlayerNotAvailable
+from agents.policy.spec import OPENAI, POLICY, is_policy, parse_spec
 from games.registry import game_names
 from games.text import clean_name
 
@@ -43,9 +44,26 @@ KINDS = {
         PlayerKind("equilibrium", "plays a Nash equilibrium", {"kuhn": "agents.bots.kuhn:EquilibriumBot"}),
     )
 }
-"""What can be seated."""
+"""Bots: what can be seated anywhere, by itself."""
 
-NOT_YET = ("planner", "policy", "openai", "ws")
+MODELS = {
+    kind.spec: kind
+    for kind in (
+        PlayerKind(
+            POLICY,
+            "a language model on this machine; policy:ADAPTER is one of its adapters",
+            {EVERY_GAME: "agents.policy.agent:PolicyAgent"},
+        ),
+        PlayerKind(
+            OPENAI,
+            "a language model of a server, as openai:MODEL@URL",
+            {EVERY_GAME: "agents.policy.agent:PolicyAgent"},
+        ),
+    )
+}
+"""Players that share a model between seats and matches: `agents.policy.service.Policies` makes their agents."""
+
+NOT_YET = ("planner", "ws")
 """Words that are specs in the language of players, and that this version cannot seat."""
 
 HUMAN = "human"
@@ -67,7 +85,7 @@ def parse_player(text: str) -> Player:
     """
     head = text.partition(":")[0].partition("=")[0].strip()
     name, equals, spec = text.partition("=")
-    if not equals or (head in NOT_YET and text.strip().startswith(f"{head}:")):
+    if not equals or (head in (*NOT_YET, *MODELS) and text.strip().startswith(f"{head}:")):
         name = spec = text
     spec = spec.strip()
     _kind(spec)
@@ -95,7 +113,8 @@ def check_plays(player: Player, *, game: str) -> None:
     """Raise `PlayerCannotPlay` where `player` does not play `game`."""
     kind = _kind(player.spec)
     if EVERY_GAME not in kind.bots and game not in kind.bots:
-        others = [other.spec for other in KINDS.values() if EVERY_GAME in other.bots or game in other.bots]
+        every = (*KINDS.values(), *MODELS.values())
+        others = [other.spec for other in every if EVERY_GAME in other.bots or game in other.bots]
         who = player.spec if player.name == player.spec else f"{player.name}={player.spec}"
         raise PlayerCannotPlay(
             f"player {who}: {player.spec} plays {', '.join(kind.games())}, not {game}; "
@@ -104,8 +123,13 @@ def check_plays(player: Player, *, game: str) -> None:
 
 
 def agent_type(spec: str, *, game: str) -> type[Agent]:
-    """Return the class of agents that plays `game` for `spec`. Raises a `PlayerError`."""
+    """Return the class of bots that plays `game` for `spec`. Raises a `PlayerError`."""
     check_plays(Player(spec, spec), game=game)
+    if is_policy(spec):
+        raise PlayerNotAvailable(
+            f"player {spec[:80]!r}: a language model plays in `arena play`, `arena tournament` and `arena join`, "
+            f"not here; available are {', '.join(KINDS)}"
+        )
     bots = _kind(spec).bots
     module, _, attribute = bots.get(game, bots.get(EVERY_GAME, "")).partition(":")
     made: type[Agent] = getattr(import_module(module), attribute)
@@ -113,7 +137,7 @@ def agent_type(spec: str, *, game: str) -> type[Agent]:
 
 
 def make_agent(spec: str, seat: Seat) -> Agent:
-    """Return a fresh agent of kind `spec` at `seat`. Raises a `PlayerError`."""
+    """Return a fresh bot of kind `spec` at `seat`. Raises a `PlayerError`."""
     factory: Callable[[Seat], Agent] = agent_type(spec, game=seat.game.name)
     return factory(seat)
 
@@ -129,8 +153,12 @@ def _kind(spec: str) -> PlayerKind:
             f"player {spec[:80]!r}: a person plays with `arena join` or at one seat of `arena play`, not here; "
             f"available are {', '.join(KINDS)}"
         )
+    if word in MODELS:
+        parse_spec(spec)
+        return MODELS[word]
     if word not in KINDS:
-        raise BadPlayer(f"player: got {spec[:80]!r}, allowed are {', '.join(KINDS)} (or NAME=SPEC)")
+        allowed = ", ".join((*KINDS, *MODELS))
+        raise BadPlayer(f"player: got {spec[:80]!r}, allowed are {allowed} (or NAME=SPEC)")
     if rest or spec != word:
         raise BadPlayer(f"player: got {spec[:80]!r}, {word} takes nothing after a colon")
     return KINDS[word]

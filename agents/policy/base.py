@@ -6,35 +6,17 @@ matches. Nothing here loads a model.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 from agents.errors import PolicyError
+from agents.prompting.chat import Constraint as Constraint
+from agents.prompting.chat import Message as Message
 
 BASE = "base"
 """The adapter version of the model as it is, without an adapter."""
 
 FinishReason = Literal["stop", "length"]
-
-
-class Message(NamedTuple):
-    """One message of a chat."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """What a completion may be. Exactly one field is set; a completion without a constraint is free text.
-
-    Args:
-        choices: the whole completion is one of these strings, no two alike, none empty.
-        schema: the completion is JSON of this schema.
-    """
-
-    choices: tuple[str, ...] | None = None
-    schema: dict[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +75,8 @@ class Completion:
 class Engine(ABC):
     """A back end. All methods but `start` may be called only between `start` and `close`, on one event loop.
 
+    It takes new requests while others run.
+
     `complete` never blocks the loop: heavy work runs on a thread or in another process.
     """
 
@@ -100,8 +84,6 @@ class Engine(ABC):
     """What the model is, with a hash of its weights where they are local; recorded in headers."""
     max_batch: int
     """Requests that are worth giving at once."""
-    continuous: bool
-    """Whether it takes new requests while others run; otherwise a batch at a time."""
     context_tokens: int
     """Tokens that prompt and completion may have together."""
 

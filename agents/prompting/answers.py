@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import combinations
 from math import comb
 
-from agents.policy.base import Constraint
+from agents.prompting.chat import Constraint
 from agents.prompting.parse import Answer, Failure, Parsed, parse_reply
 from games.spaces import MAX_TEXT_CHARS, Action, ActionSpace, Choice, Subset, Text
 
@@ -71,17 +71,23 @@ def fit_text(text: str, *, max_chars: int) -> str:
     """Return `text` within `max_chars` characters: cut after the last whole sentence, else the last whole word."""
     if len(text) <= max_chars:
         return text
-    head = text[:max_chars]
-    ends = [
-        match.end() for match in _SENTENCE_END.finditer(text, 0, max_chars + 1) if match.end() <= max_chars
-    ]
+    return unbroken(text[:max_chars], following=text[max_chars])
+
+
+def unbroken(text: str, *, following: str = "") -> str:
+    """Return a text that breaks off, up to its last whole sentence, else its last whole word.
+
+    `following` is the first character of what was cut off, where that is known.
+    """
+    whole = text + following
+    ends = [match.end() for match in _SENTENCE_END.finditer(whole) if match.end() <= len(text)]
     if ends:
-        return head[: ends[-1]]
-    if not text[max_chars].isspace():
-        words = re.match(r"(.*\S)\s+\S*\Z", head, re.DOTALL)
+        return text[: ends[-1]]
+    if not following.isspace():
+        words = re.match(r"(.*\S)\s+\S*\Z", text, re.DOTALL)
         if words is not None:
             return words[1]
-    return head.rstrip()
+    return text.rstrip()
 
 
 @lru_cache(maxsize=1024)

@@ -1,6 +1,7 @@
 """Avalon in few words."""
 
 import re
+from collections import Counter
 from typing import ClassVar
 
 from agents.bots.avalon_speech import parse_claims
@@ -17,7 +18,7 @@ _NAMED = re.compile(r"\b(\d{1,2})\b", re.ASCII)
 class CompactAvalon(CompactTemplate):
     """`say 4 trust 1 suspect 3` · `leader 4 team 1 3` · `votes yes 0 2 4 no 1 3 sent` · …"""
 
-    number: ClassVar[str] = "1"
+    number: ClassVar[str] = "2"
     implied: ClassVar[frozenset[str]] = frozenset({"vote", "quest", "propose"})
 
     def system(self, view: AvalonView) -> str:
@@ -72,9 +73,20 @@ class CompactAvalon(CompactTemplate):
         won, lost = view.score
         leader = words([] if view.leader is None else [view.leader])
         lines = [f"now quest {view.quest} try {view.attempt} leader {leader} won {won} lost {lost}"]
+        suspects = _on_lost(view)
+        if view.quests:
+            cleared = sorted({seat for quest in view.quests for seat in quest.team} - set(suspects))
+            lines.append(f"lost {words(suspects)} won {words(cleared)}")
+        lines.append(self._you(view) + self._shown(view))
         if view.team:
-            lines.append(f"team {words(view.team)}")
-        return [*lines, self._you(view) + self._shown(view)]
+            lines.append(self._team(view.team, suspects, view))
+        return lines
+
+    def _team(self, team: tuple[int, ...], suspects: list[int], view: AvalonView) -> str:
+        """Return the team, and what of it matters: this seat, those it sees, those who were on a lost quest."""
+        mine = "in" if self.me in team else "out"
+        seen = words(seat for seat in team if seat in view.seen)
+        return f"team {words(team)} {mine} sees {seen} lost {words(s for s in suspects if s in team)}"
 
     def _you(self, view: AvalonView) -> str:
         role = view.role or "none"
@@ -92,6 +104,12 @@ class CompactAvalon(CompactTemplate):
         told += f" suspect {words(claims.suspects)}" if claims.suspects else ""
         new = shown and claims.lady != claimed_before(seat, view)
         return Line(f"say {seat}{told + shown or ' nothing'}", f"say {seat}{shown}" if new else None)
+
+
+def _on_lost(view: AvalonView) -> list[int]:
+    """Return the seats that were on a lost quest, those on most of them first."""
+    times = Counter(seat for quest in view.quests if not quest.success for seat in quest.team)
+    return sorted(times, key=lambda seat: (-times[seat], seat))
 
 
 def claimed_before(seat: int, view: AvalonView) -> tuple[tuple[int, bool], ...]:

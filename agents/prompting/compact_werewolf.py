@@ -1,5 +1,6 @@
 """Werewolf in few words."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from games.werewolf.setup import WEREWOLF, WITCH
 class CompactWerewolf(CompactTemplate):
     """`dawn 1 dead 4 seer` · `say 0 seer 5 wolf 2 clear suspect 5` · `vote 5 by 0 1 2 vote none by 4 out 5`."""
 
-    number: ClassVar[str] = "1"
+    number: ClassVar[str] = "2"
 
     def system(self, view: WerewolfView) -> str:
         mix = " ".join(f"{role} {count}" for role, count in view.mix.items())
@@ -64,7 +65,12 @@ class CompactWerewolf(CompactTemplate):
         return Line(told, told)
 
     def state(self, turn: Turn, view: WerewolfView) -> list[str]:
-        return [f"now {view.phase} {view.day} alive {words(view.alive)}", self._you(view)]
+        return [
+            f"now {view.phase} {view.day} alive {words(view.alive)}",
+            f"claims{_claims(view) or ' none'}",
+            f"suspects {words(_suspects(view))}",
+            self._you(view),
+        ]
 
     def _you(self, view: WerewolfView) -> str:
         role = view.role or "none"
@@ -92,6 +98,27 @@ class CompactWerewolf(CompactTemplate):
         told = " ".join(f"vote {words([] if at is None else [at])} by {words(voters[at])}" for at in order)
         told = f"{told} out {words([] if data['out'] is None else [data['out']])}"
         return Line(told, told)
+
+
+def _claims(view: WerewolfView) -> str:
+    """Return what each living seat last claimed to be, and to have seen."""
+    claims: dict[int, str] = {}
+    for speech in view.speeches:
+        said = parse_speech(speech.text, view.seats)
+        if said.role:
+            claims[speech.seat] = f" {speech.seat} {said.role}{_results(said.results)}"
+    return "".join(claims[seat] for seat in view.alive if seat in claims)
+
+
+def _suspects(view: WerewolfView) -> list[int]:
+    """Return the living seats that were suspected today, each followed by how often, most often first."""
+    times: Counter[int] = Counter()
+    for speech in view.speeches:
+        suspect = parse_speech(speech.text, view.seats).suspect
+        if speech.day == view.day and suspect in view.alive:
+            times[suspect] += 1
+    order = sorted(times, key=lambda seat: (-times[seat], seat))
+    return [number for seat in order for number in (seat, times[seat])]
 
 
 def claimed_before(seat: int, view: WerewolfView) -> tuple[str | None, tuple[tuple[int, bool], ...]]:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from agents.base import Seat
 from agents.errors import PromptTooLong
-from agents.policy.base import Message
 from agents.prompting.budget import Fitted, Telling
+from agents.prompting.chat import Message
 from agents.prompting.template import Style, Template, Want, one_line, without_tokens
 from games.base import EVERYONE, Event
 from games.referee import Turn

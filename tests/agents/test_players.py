@@ -6,6 +6,7 @@ from agents.base import Bot, Seat
 from agents.errors import BadPlayer, PlayerCannotPlay, PlayerError, PlayerNotAvailable
 from agents.players import (
     KINDS,
+    MODELS,
     NOT_YET,
     Player,
     agent_type,
@@ -31,6 +32,20 @@ def test_known_words_that_cannot_be_seated_say_so(word: str) -> None:
             PlayerNotAvailable, match=f"{word} players are not in this version; available are"
         ):
             parse_player(text)
+
+
+def test_language_models_are_players_that_share_what_they_run_on() -> None:
+    assert parse_player("policy:good@3") == Player("policy:good@3", "policy:good@3")
+    assert parse_player("m=openai:x@http://h:1/v1") == Player("m", "openai:x@http://h:1/v1")
+    assert parse_player("openai:x=y@http://h") == Player("openai:x=y@http://h", "openai:x=y@http://h")
+    with pytest.raises(BadPlayer, match=r"needed is openai:MODEL@URL"):
+        parse_player("m=openai:x")
+    game = load_game("kuhn")
+    for spec in ("policy", "openai:x@http://h"):
+        check_plays(Player("m", spec), game="kuhn")
+        with pytest.raises(PlayerNotAvailable, match="a language model plays in `arena play`"):
+            make_agent(spec, Seat(game, 2, game.parse_options(None), 0, 7))
+    assert all(kind.games() == game_names() for kind in MODELS.values())
 
 
 def test_a_person_is_seated_elsewhere() -> None:
@@ -79,7 +94,7 @@ def test_any_text_is_a_player_or_one_line(text: str) -> None:
     except PlayerError as error:
         assert str(error).isprintable()
     else:
-        assert player.name and player.name.isprintable() and player.spec in KINDS
+        assert player.name and player.name.isprintable() and player.spec.partition(":")[0] in KINDS | MODELS
 
 
 @pytest.mark.parametrize("name", game_names())

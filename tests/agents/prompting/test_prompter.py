@@ -8,9 +8,9 @@ import pytest
 
 from agents.base import Seat
 from agents.errors import PromptTooLong
-from agents.policy.base import Message
 from agents.prompting import Answer, parse_reply
 from agents.prompting.answers import answer_text, constraint_of
+from agents.prompting.chat import Message
 from agents.prompting.prompter import STYLES, Prompter
 from agents.prompting.template import Style, Want
 from examples.own_game import OddOrEven

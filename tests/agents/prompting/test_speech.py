@@ -52,7 +52,7 @@ QUOTED = re.compile(
 
 CLOSED = set(
     """
-    again ambiguous illegal timeout unparsed now ask options you think old none
+    again in claims suspects ambiguous illegal timeout unparsed now ask options you think old none
     avalon seats roles sizes merlin percival servant assassin morgana mordred oberon minion good evil sees quest try
     leader size say nothing trust suspect shown team votes yes no sent stopped fails won lost lady examines card success
     fail confer speak propose vote assassinate
