@@ -4,6 +4,7 @@ Our packages have short names (`games`, `agents`, …), which other distribution
 those comes first on the path, imports would mix two projects; the command says so and stops.
 """
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,6 +68,12 @@ def _is_ours(where: Path) -> bool:
     except OSError:
         return False
 
+
+if os.environ.get("VLLM_LOGGING_LEVEL") == "ERROR" and not os.environ.get("VLLM_LOGGING_CONFIG_PATH"):
+    import logging
+
+    # The processes that vLLM starts begin with this file, and warn before they have read that variable.
+    logging.getLogger("vllm").setLevel(logging.ERROR)
 
 if __name__ == "__main__":
     main()
