@@ -22,6 +22,7 @@ from pydantic_settings import (
 from pydantic_settings.exceptions import SettingsError
 
 from agents.match import DEFAULT_DEADLINE_S
+from agents.policy.settings import PolicySettings
 from arena.errors import ConfigError
 from games.referee import DEFAULT_RETRIES
 
@@ -200,6 +201,7 @@ class Settings(BaseSettings):
     )
     tournament: TournamentSettings = Field(default_factory=TournamentSettings)
     match: MatchSettings = Field(default_factory=MatchSettings)
+    policy: PolicySettings = Field(default_factory=PolicySettings)
     server: ServerSettings = Field(default_factory=ServerSettings)
 
     @classmethod

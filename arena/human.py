@@ -8,9 +8,12 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from agents.base import Agent, Decision, Gone, Seat
+from agents.policy.settings import PolicySettings
+from arena.policy_pool import has_policy, play_one
 from arena.report import MatchReport
 from arena.runner import MatchJob, run_match
 from clients.errors import SeatLost
@@ -32,11 +35,17 @@ class LocalSeats(Seats):
     Args:
         job: the match; exactly one of its players is the person.
         person: the name of that player.
+        policy: how language models are run, where some play.
+        home: the directory of the state, for their adapters.
     """
 
-    def __init__(self, job: MatchJob, *, person: str) -> None:
+    def __init__(
+        self, job: MatchJob, *, person: str, policy: PolicySettings | None = None, home: Path = Path()
+    ) -> None:
         super().__init__()
         self.job = job
+        self.policy = policy or PolicySettings()
+        self.home = home
         self.person = person
         self.report: MatchReport | None = None
         """How the match ended, once it has."""
@@ -84,8 +93,11 @@ class LocalSeats(Seats):
         assert self._loop is not None
         error: ArenaError | None = None
         try:
-            with asyncio.Runner() as runner:
-                self.report = run_match(self.job, loop=runner, make=self.make)
+            if has_policy(self.job):
+                self.report = play_one(self.job, settings=self.policy, home=self.home, make=self.make)
+            else:
+                with asyncio.Runner() as runner:
+                    self.report = run_match(self.job, loop=runner, make=self.make)
             if self.report.error is not None:
                 error = ArenaError(f"the match could not be played: {self.report.error}")
         except ArenaError as failed:

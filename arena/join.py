@@ -7,6 +7,8 @@ from typing import Any
 
 from agents.base import Agent, Decision, Seat
 from agents.players import Player, agent_type, check_plays, make_agent
+from agents.policy.agent import PolicyAgent
+from agents.policy.service import Policies
 from clients.errors import ProtocolError, SeatLost
 from clients.protocol.messages import Over
 from clients.sdk import Arena, Match, Turn
@@ -64,6 +66,7 @@ async def join(
     *,
     wanted: Wanted,
     seed: int,
+    policies: Policies | None = None,
     seated: Callable[[Match], None] = lambda match: None,
     played: Callable[[Played], None] = lambda played: None,
 ) -> list[Played]:
@@ -74,6 +77,7 @@ async def join(
         player: who is seated.
         wanted: where.
         seed: of the agents' whims; each seat gets its own.
+        policies: started for the player's spec, where it is a language model.
         seated, played: told of every seat, at its start and its end.
 
     Raises a `PlayerError` where the player does not play the game, and `ClientError` where the server refuses or
@@ -85,11 +89,16 @@ async def join(
 
     async def one(match: Match) -> None:
         seated(match)
-        result = await sit(match, player, seed=derive_seed(seed, "join", match.id, match.seat))
+        own = derive_seed(seed, "join", match.id, match.seat)
+        result = await sit(match, player, seed=own, policies=policies)
         found.append(result)
         played(result)
 
-    agent = agent_type(player.spec, game=wanted.game).__name__ if wanted.game else ""
+    agent = ""
+    if policies is not None:
+        agent = PolicyAgent.__name__
+    elif wanted.game:
+        agent = agent_type(player.spec, game=wanted.game).__name__
     ask = wanted.ask(agent=f"{player.spec} {agent}".strip())
     if wanted.tournament:
         playing: set[asyncio.Task[None]] = set()
@@ -109,14 +118,19 @@ async def join(
     return found
 
 
-async def sit(match: Match, player: Player, *, seed: int) -> Played:
+async def sit(match: Match, player: Player, *, seed: int, policies: Policies | None = None) -> Played:
     """Play one seat to its end with a fresh agent. Whatever the agent does costs it turns, and nothing else.
 
-    Raises a `PlayerError` where the player does not play the game; the seat is then given up.
+    Raises a `PlayerError` where the player does not play the game, and a `PolicyError` where its adapter is not to
+    be had; the seat is then given up.
     """
     seat = Seat(match.game, match.seats, match.options, match.seat, seed, match.names)
     try:
-        agent = make_agent(player.spec, seat)
+        if policies is None:
+            agent = make_agent(player.spec, seat)
+        else:
+            pinned = await policies.pin(player.spec)
+            agent = policies.agent(player.spec, seat, match=match.id, adapter=pinned)
     except ArenaError:
         match.leave()
         raise

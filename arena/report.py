@@ -1,8 +1,9 @@
 """What is kept of a match beside its record: made from how it was played, or from the record of it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from pathlib import Path
 
 from agents.match import MatchResult
@@ -49,6 +50,11 @@ class MatchReport:
             self.turn_limit,
         )
 
+    @property
+    def points(self) -> dict[str, float] | None:
+        """Points by player, see `points`; None where the match could not be played."""
+        return None if self.error is not None else points((seat.player, seat.value) for seat in self.seats)
+
 
 def result_of(record: Record) -> MatchResult:
     """Return how a recorded match ended. Its record must be whole."""
@@ -56,6 +62,14 @@ def result_of(record: Record) -> MatchResult:
     assert footer is not None
     counts = seat_counts(record, len(record.header.seats))
     return MatchResult(footer.outcome, footer.ended, footer.counts, counts)
+
+
+def points(seats: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return each player's points in a match, 0 … 1, from (player, return) by seat: the mean of its seats."""
+    held: dict[str, list[float]] = {}
+    for player, value in seats:
+        held.setdefault(player, []).append(1.0 if value > 0 else 0.0 if value < 0 else 0.5)
+    return {player: fsum(got) / len(got) for player, got in held.items()}
 
 
 def match_report(

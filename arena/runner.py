@@ -1,19 +1,21 @@
 """Match jobs: one match from plain data to plain data, its record written on the way.
 
 A job holds all that decides a match, so the same job gives the same record, byte for byte, in whichever
-process it runs. What goes wrong in a match is a report that says so; only a record that cannot be written
-(a full disk) ends a run. `arena.pool` runs many jobs on several processes.
+process it runs, where no language model plays. What goes wrong in a match is a report that says so; only a
+record that cannot be written (a full disk) ends a run. `arena.pool` runs many jobs of bots on several processes,
+`arena.policy_pool` many with language models at the same time in this one.
 """
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.base import Agent, Seat
 from agents.match import DEFAULT_DEADLINE_S, MatchResult, play
 from agents.players import Player, make_agent
+from agents.policy.spec import is_policy
 from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
 from games.base import State
@@ -27,6 +29,9 @@ from replays.reader import read_record
 from replays.record import Footer, Header, SeatInfo
 from replays.verify import verify
 from replays.writer import RecordWriter, write_whole
+
+if TYPE_CHECKING:
+    from agents.policy.service import Policies
 
 MakeAgent = Callable[[str, Seat], Agent]
 
@@ -56,13 +61,40 @@ def run_match(job: MatchJob, *, loop: asyncio.Runner, make: MakeAgent | None = N
     try:
         table = _Table(job, make or make_agent)
         report = table.adopt()
-        return table.play(loop) if report is None else report
+        return loop.run(table.play()) if report is None else report
     except RecordWriteFailed:
         raise
-    except ArenaError as error:
-        return failed(job, str(error))
     except Exception as error:
-        return failed(job, f"{type(error).__name__}: {error}")
+        return failed(job, _describe(error))
+
+
+async def run_policy_match(
+    job: MatchJob, *, policies: "Policies", make: MakeAgent | None = None
+) -> MatchReport:
+    """Do as `run_match` does, on the loop that runs, with language models among the players.
+
+    Every adapter is pinned at the start; `make` makes the agents of the other players. Raises `RecordWriteFailed`.
+    """
+    try:
+        specs = {spec for spec in job.players.values() if is_policy(spec)}
+        pinned = {spec: await policies.pin(spec) for spec in sorted(specs)}
+
+        def seated(spec: str, seat: Seat) -> Agent:
+            if spec in pinned:
+                return policies.agent(spec, seat, match=job.match, adapter=pinned[spec])
+            return (make or make_agent)(spec, seat)
+
+        table = _Table(job, seated)
+        report = await asyncio.to_thread(table.adopt)
+        return await table.play() if report is None else report
+    except RecordWriteFailed:
+        raise
+    except Exception as error:
+        return failed(job, _describe(error))
+
+
+def _describe(error: Exception) -> str:
+    return str(error) if isinstance(error, ArenaError) else f"{type(error).__name__}: {error}"
 
 
 def failed(job: MatchJob, error: str) -> MatchReport:
@@ -87,7 +119,7 @@ class _Table:
             options=self.state.options.model_dump(mode="json"),
             seed=job.plan.seed,
             seats=tuple(
-                SeatInfo(player.name, player.spec, f"{type(agent).__name__} {agent.version}")
+                SeatInfo(player.name, player.spec, f"{type(agent).__name__} {agent.version}", agent.policy)
                 for player, agent in zip(self.players, self.agents, strict=True)
             ),
             retries=job.retries,
@@ -119,21 +151,20 @@ class _Table:
             return None
         return self._report(result_of(record))
 
-    def play(self, loop: asyncio.Runner) -> MatchReport:
+    async def play(self) -> MatchReport:
         referee = Referee(self.state, retries=self.job.retries)
         path = self.job.record
         if path is None:
-            return self._report(loop.run(play(referee, self.agents, deadline_s=self.job.deadline_s)))
+            return self._report(await play(referee, self.agents, deadline_s=self.job.deadline_s))
         if all(agent.instant for agent in self.agents):
             entries: list[Entry] = []
-            result = loop.run(play(referee, self.agents, emit=entries.extend))
+            result = await play(referee, self.agents, emit=entries.extend)
             write_whole(path, self.header, entries, self._footer(result))
             return self._report(result)
-        _discard(path)
-        with RecordWriter(path, self.header) as writer:
-            result = loop.run(play(referee, self.agents, emit=writer.write, deadline_s=self.job.deadline_s))
+        with await _opened(path, self.header) as writer:
+            result = await play(referee, self.agents, emit=writer.write, deadline_s=self.job.deadline_s)
             writer.finish(self._footer(result))
-        return self._report(result)
+        return await asyncio.to_thread(self._report, result)
 
     def _footer(self, result: MatchResult) -> Footer:
         return Footer(result.outcome, result.ended, result.counts, 0)
@@ -149,8 +180,22 @@ class _Table:
         )
 
 
-def _discard(path: Path) -> None:
+async def _opened(path: Path, header: Header) -> RecordWriter:
+    """Do as `_open` does, on a thread; where the match is called off meanwhile, what was opened is closed."""
+    opening = asyncio.ensure_future(asyncio.to_thread(_open, path, header))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await asyncio.wait([opening])
+        if opening.exception() is None:
+            opening.result().close()
+        raise
+
+
+def _open(path: Path, header: Header) -> RecordWriter:
+    """Begin a record at `path`, in place of what is there."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise RecordWriteFailed(f"{path}: cannot replace the record: {error.strerror or error}") from None
+    return RecordWriter(path, header)

@@ -16,10 +16,12 @@ from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.policy.settings import PolicySettings
 from arena.errors import StoreError, TournamentError
 from arena.lock import hold
-from arena.pool import Pool
-from arena.report import MatchReport
+from arena.policy_pool import Pools, has_policy
+from arena.policy_totals import PolicyTotals
+from arena.report import MatchReport, points
 from arena.runner import MatchJob
 from arena.schedule import MatchPlan, imbalance, plan
 from arena.sprt import Sprt
@@ -62,6 +64,8 @@ class Result:
     failures: list[dict[str, Any]]
     records: Path
     wall_s: float
+    policies: dict[str, PolicyTotals] = field(default_factory=dict)
+    """What language models did in this run, by engine."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON-compatible data."""
@@ -76,6 +80,7 @@ class Result:
             "sprt": self.sprt,
             "failures": self.failures,
             "records": str(self.records),
+            "policies": {engine: totals.as_dict() for engine, totals in self.policies.items()},
             "wall_s": round(self.wall_s, 3),
         }
 
@@ -85,6 +90,7 @@ def run_tournament(
     *,
     home: Path,
     concurrency: int = 1,
+    policy: PolicySettings | None = None,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> Result:
@@ -93,7 +99,8 @@ def run_tournament(
     Args:
         asked: what to play.
         home: the directory of the store and the records.
-        concurrency: processes.
+        concurrency: processes, for matches of bots.
+        policy: how language models are run, where some play.
         resume: go on with the newest unfinished tournament of the same configuration in `home`.
         progress: told after every match.
 
@@ -103,9 +110,15 @@ def run_tournament(
     began = time.monotonic()
     if resume and not (home / FILE_NAME).exists() and (home.is_dir() or not home.exists()):
         raise TournamentError(_nothing_to_resume(home))
-    with Pool(max(1, min(concurrency, asked.planned))) as pool, Store(home) as store:
+    pools = Pools(
+        max(1, min(concurrency, asked.planned)),
+        settings=policy or PolicySettings(),
+        home=home,
+        specs=[player.spec for player in asked.players],
+    )
+    with pools, Store(home) as store:
         if (
-            pool.concurrency > 1
+            pools.concurrency > 1
         ):  # what rates the matches takes half a second to load: not when all else is done
             threading.Thread(target=import_module, args=("arena.standings",)).start()
         number = _take_up(store, asked, home) if resume else None
@@ -115,8 +128,10 @@ def run_tournament(
         with _locked(folder, number):
             store.set_status(number, status=RUNNING)
             run = _Run(asked, store, home, folder, number, progress)
-            run.play(pool)
-            return run.result(time.monotonic() - began)
+            run.play(pools)
+            result = run.result(time.monotonic() - began)
+            result.policies = {engine: PolicyTotals.of(facts) for engine, facts in pools.facts().items()}
+            return result
 
 
 def _take_up(store: Store, asked: Tournament, home: Path) -> int:
@@ -208,12 +223,15 @@ class _Run:
             first += setup.matches
             yield run
 
-    def play(self, pool: Pool) -> None:
+    def play(self, pools: Pools) -> None:
         """Play what is left; whatever happens, what was finished is stored."""
         self._clean()
         try:
             while jobs := list(self._round()):
-                self._consume(pool.run(self._wanted(jobs)))
+                for models in (True, False):  # a model that does not start ends the run at once
+                    part = [(number, job) for number, job in jobs if has_policy(job) == models]
+                    if part:
+                        self._consume(pools.run(self._wanted(part), models=models))
                 self._store(whole=True)
             self._drop_beyond()
         except BaseException:
@@ -386,14 +404,6 @@ class _Run:
                 "elo1": game.test.test.elo1,
             }
         return found
-
-
-def points(seats: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Return each player's points in a match, 0 … 1, from (player, return) by seat: the mean of its seats."""
-    held: dict[str, list[float]] = {}
-    for player, value in seats:
-        held.setdefault(player, []).append(1.0 if value > 0 else 0.0 if value < 0 else 0.5)
-    return {player: fsum(got) / len(got) for player, got in held.items()}
 
 
 def _locked(folder: Path, number: int) -> AbstractContextManager[None]:

@@ -11,12 +11,13 @@ import gc
 import os
 import platform
 import random
-import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from arena.spread import Spread
 
 PEERS_HINT = "pip install -e '.[peers]'"
 
@@ -76,25 +77,6 @@ def interleave(sides: Sequence[Side], *, games: int, rounds: int, seed: int = 0)
             samples[side.name].append(Sample(work.games, work.actions, time.process_time() - start))
     gc.unfreeze()
     return samples
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A figure over the rounds."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "Spread":
-        """Return the spread of `values`, one at least."""
-        ordered = sorted(values)
-        return cls(statistics.median(ordered), ordered[0], ordered[-1])
-
-    def show(self, form: str = ",.0f", unit: str = "") -> str:
-        """Return `median (low to high)`."""
-        return f"{self.median:{form}}{unit} ({self.low:{form}} to {self.high:{form}})"
 
 
 def ratios(ours: Sequence[Sample], theirs: Sequence[Sample], *, per: str = "games_per_s") -> Spread:

@@ -13,6 +13,8 @@ LENGTH_BYTES = {0xC4: 1, 0xC5: 2, 0xC6: 4}
 """msgpack's first byte of a `bin`, and the bytes of its length."""
 
 _SEARCH_BYTES = 2**16
+_HEADER_BYTES = 2**16
+"""What is read for a header alone; one that is longer costs another look."""
 
 _UNREADABLE = (NotCanonical, ValueError, TypeError, KeyError, IndexError, RecursionError)
 """What a body raises that is no entry."""
@@ -54,6 +56,24 @@ def open_record(path: Path) -> "tuple[Record, FrameReader]":
         raise type(error)(f"{path}: {error}") from None
 
 
+def read_header(path: Path) -> Header:
+    """Return a record's header alone: of a long record only the first bytes are read.
+
+    Raises `RecordUnreadable`, `NotARecord` or `RecordTooNew`.
+    """
+    try:
+        with path.open("rb") as opened:
+            start = opened.read(_HEADER_BYTES)
+    except (OSError, ValueError) as error:
+        raise RecordUnreadable(f"{path}: cannot read the record: {error}") from None
+    try:
+        return FrameReader(start).header()
+    except (NotARecord, RecordTooNew) as error:
+        if len(start) < _HEADER_BYTES:
+            raise type(error)(f"{path}: {error}") from None
+    return open_record(path)[0].header
+
+
 class FrameReader:
     """Walks the frames of one record. After `read`, `good_bytes` and `chain` stand after the last whole one."""
 
@@ -66,7 +86,7 @@ class FrameReader:
 
     def read(self) -> Record:
         """Return the record. Raises `NotARecord` or `RecordTooNew` (without the file's name)."""
-        record = Record(self._header())
+        record = Record(self.header())
         events = 0
         try:
             while self.good_bytes < len(self._data):
@@ -89,7 +109,8 @@ class FrameReader:
             record.damage = Damage(events, f"the entry cannot be read: {str(error)[:100]}")
         return record
 
-    def _header(self) -> Header:
+    def header(self) -> Header:
+        """Return the header, which comes first. Raises `NotARecord` or `RecordTooNew`."""
         if not self._data:
             raise NotARecord("the file is empty, no arena record")
         try:

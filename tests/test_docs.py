@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import pytest
 
-from agents.players import KINDS
+from agents.players import KINDS, MODELS
 from arena.cli.main import cli
 from arena.config import ENV_PREFIX, Settings, walk
-from arena.online import OnlineTournament
+from arena.contest import OnlineTournament
 from arena.tournament_file import GameEntry, TournamentFile, read_tournament
 from tests.generate_docs import CLI_PAGE, CONFIGURATION_PAGE, cli_page, configuration_page
 
@@ -40,7 +40,7 @@ def test_every_key_of_a_tournament_file_is_documented() -> None:
     text = (DOCS / "tournaments.md").read_text(encoding="utf-8")
     for name in (*TournamentFile.model_fields, *GameEntry.model_fields):
         assert f"`{name}`" in text, name
-    assert all(f"`{spec}`" in text for spec in KINDS)
+    assert all(f"`{spec}`" in text for spec in (*KINDS, *MODELS))
 
 
 def test_the_tournament_file_in_the_docs_is_read(tmp_path: Path) -> None:

@@ -65,6 +65,21 @@ def config_option(command: Command) -> Command:
     )(command)
 
 
+def policy_options(command: Command) -> Command:
+    """Add `--backend` and `--model`, for the player `policy`; None is what the configuration says."""
+    backend = click.option(
+        "--backend",
+        type=click.Choice(["transformers", "vllm", "openai"]),
+        help="What computes the player policy.  [default: transformers]",
+    )
+    model = click.option(
+        "--model",
+        metavar="MODEL",
+        help="Of the player policy: tiny, smollm2, a folder, or MODEL@URL for openai.  [default: tiny]",
+    )
+    return backend(model(command))
+
+
 def seed_option(text: str) -> Callable[[Command], Command]:
     """Add `--seed`; None where it is not given."""
     return click.option("--seed", metavar="N", callback=read_seed, help=text)

@@ -2,14 +2,18 @@
 
 import contextlib
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from arena.cli.common import (
+    config_option,
     debug_option,
+    home_option,
     json_option,
     parse_pairs,
+    policy_options,
     print_json,
     seed_option,
     stdout_console,
@@ -61,7 +65,10 @@ TOKEN_VARIABLE = "ARENA_TOKEN"
     "--seats", type=int, metavar="N", help="How many seats the lobby has.  [default: the game's own]"
 )
 @click.option("--option", "pairs", multiple=True, metavar="K=V", help="An option of the game; repeatable.")
+@policy_options
 @web_options
+@home_option
+@config_option
 @seed_option("Of the player's whims.  [default: a new one each time]")
 @json_option
 @debug_option
@@ -76,9 +83,13 @@ def join(
     matches: int,
     seats: int | None,
     pairs: tuple[str, ...],
+    backend: str | None,
+    model: str | None,
     web: bool,
     web_port: int | None,
     web_sessions: int | None,
+    home: Path | None,
+    config_file: Path | None,
     seed: int | None,
     as_json: bool,
 ) -> None:
@@ -93,6 +104,9 @@ def join(
     import asyncio
 
     from agents.players import parse_player
+    from agents.policy.service import Policies
+    from agents.policy.spec import is_policy
+    from arena.config import load
     from arena.join import Wanted
     from arena.join import join as play
     from arena.people import as_person
@@ -108,6 +122,8 @@ def join(
     if game is None and (seats is not None or pairs or matches != 1):
         raise click.UsageError("--seats, --option and --matches go with --game", context)
     check_address(url)
+    flags = {"home": home, "policy.backend": backend, "policy.model": model}
+    settings = load(file=config_file, flags=flags).settings
     check_web(web, web_port, web_sessions)
     person = as_person(spec)
     player = parse_player(spec) if person is None else person
@@ -151,9 +167,24 @@ def join(
         return
 
     async def run() -> None:
-        async with connect(url, token=token or "", client="arena join", on_status=_status) as arena:
+        async with contextlib.AsyncExitStack() as stack:
+            policies = None
+            if is_policy(player.spec):
+                policies = Policies(settings.policy, home=settings.home)
+                stack.push_async_callback(policies.close)
+                await policies.start([player.spec])
+            opened = connect(url, token=token or "", client="arena join", on_status=_status)
+            arena = await stack.enter_async_context(opened)
             number = secrets.randbits(63) if seed is None else seed
-            await play(arena, player, wanted=wanted, seed=number, seated=_seated, played=found.append)
+            await play(
+                arena,
+                player,
+                wanted=wanted,
+                seed=number,
+                policies=policies,
+                seated=_seated,
+                played=found.append,
+            )
 
     _silence_stamina()
     try:

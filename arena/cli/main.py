@@ -15,11 +15,14 @@ import click
 from games.errors import ArenaError
 
 COMMANDS = {
+    "adapters": ("arena.cli.adapters:adapters", "List, publish and retire the adapters of language models."),
     "config": ("arena.cli.config:config", "Show the configuration and where each value came from."),
+    "doctor": ("arena.cli.doctor:doctor", "Say what works here, and how to mend what does not."),
     "games": ("arena.cli.games:games", "List the games, or print the rules of one."),
     "join": ("arena.cli.join:join", "Seat a local player at a server, and play."),
     "play": ("arena.cli.play:play", "Play one match of GAME, print it, and write its record."),
     "players": ("arena.cli.players:players", "List the players with the games each can play."),
+    "policy": ("arena.cli.policy:policy", "Make and examine the language models that play as `policy`."),
     "ratings": ("arena.cli.ratings:ratings", "Show the standings over everything in the store."),
     "replay": ("arena.cli.replay:replay", "Show, verify, export and compare records."),
     "reply": ("arena.cli.reply:reply", "Say what a model's reply means."),

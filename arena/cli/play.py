@@ -14,6 +14,7 @@ from arena.cli.common import (
     json_option,
     option_table,
     parse_pairs,
+    policy_options,
     print_json,
     seed_option,
     stdout_console,
@@ -21,6 +22,7 @@ from arena.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from arena.config import Settings
     from arena.report import MatchReport
     from arena.runner import MatchJob
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everyone", metavar="SPEC", help="One player for all seats.  [default: scripted]")
 @click.option("--players", "count", type=int, metavar="N", help="How many seats.  [default: the game's own]")
 @click.option("--option", "pairs", multiple=True, metavar="K=V", help="An option of the game; repeatable.")
+@policy_options
 @seed_option("Of the match.  [default: a new one each time]")
 @click.option(
     "--out",
@@ -47,6 +50,8 @@ def play(
     everyone: str | None,
     count: int | None,
     pairs: tuple[str, ...],
+    backend: str | None,
+    model: str | None,
     seed: int | None,
     out: Path | None,
     home: Path | None,
@@ -64,6 +69,7 @@ def play(
     from agents.players import HUMAN, check_plays, parse_player
     from arena.config import load
     from arena.people import as_person
+    from arena.policy_pool import has_policy, play_one
     from arena.runner import MatchJob, run_match
     from arena.schedule import MatchPlan
     from games.errors import ArenaError
@@ -76,7 +82,8 @@ def play(
     if out == Path("-"):
         raise click.UsageError("--out: got '-', a record needs a file", click.get_current_context())
     rules = load_game(game)
-    settings = load(file=config_file, flags={"home": home}).settings
+    flags = {"home": home, "policy.backend": backend, "policy.model": model}
+    settings = load(file=config_file, flags=flags).settings
     options = parse_pairs(pairs, what="--option")
     chosen = None if specs is None else [as_person(spec) or parse_player(spec) for spec in specs.split(",")]
     if chosen is not None and count not in (None, len(chosen)):
@@ -123,7 +130,9 @@ def play(
         record=path,
     )
     if people:
-        report = _at_terminal(job, people[0])
+        report = _at_terminal(job, people[0], settings)
+    elif has_policy(job):
+        report = play_one(job, settings=settings.policy, home=settings.home)
     else:
         with asyncio.Runner() as loop:
             report = run_match(job, loop=loop)
@@ -135,7 +144,7 @@ def play(
         _show(report, path, rules, option_table(job.options))
 
 
-def _at_terminal(job: "MatchJob", person: str) -> "MatchReport":
+def _at_terminal(job: "MatchJob", person: str, settings: "Settings") -> "MatchReport":
     """Let a person play one of the seats."""
     from arena.cli.screen import check_terminal, check_watch_packages, settings_path
 
@@ -145,7 +154,7 @@ def _at_terminal(job: "MatchJob", person: str) -> "MatchReport":
     from clients.spectator.person import PersonApp
     from games.errors import ArenaError
 
-    seats = LocalSeats(job, person=person)
+    seats = LocalSeats(job, person=person, policy=settings.policy, home=settings.home)
     app = PersonApp(seats, settings_path=settings_path())
     app.run()
     if app.return_code:

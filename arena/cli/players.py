@@ -2,7 +2,7 @@
 
 import click
 
-from agents.players import HUMAN, KINDS
+from agents.players import HUMAN, KINDS, MODELS
 from arena import people
 from arena.cli.common import debug_option, json_option, print_json, stdout_console, table
 
@@ -12,7 +12,7 @@ from arena.cli.common import debug_option, json_option, print_json, stdout_conso
 @debug_option
 def players(as_json: bool) -> None:
     """List the players with the games each can play."""
-    listed = [(kind.spec, kind.title, kind.games()) for kind in KINDS.values()]
+    listed = [(kind.spec, kind.title, kind.games()) for kind in (*KINDS.values(), *MODELS.values())]
     listed.append((HUMAN, people.TITLE, people.games()))
     if as_json:
         print_json([{"player": spec, "title": title, "games": games} for spec, title, games in listed])

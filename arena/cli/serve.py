@@ -139,7 +139,7 @@ def _run(settings: "Settings", files: tuple[Path, ...], *, as_json: bool) -> int
 
     async def main() -> int:
         stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        _on_signals(stop)
+        on_signals(stop)
         server = ArenaServer(settings, tournaments=tournaments)
         try:
             addresses = await server.start()
@@ -150,11 +150,13 @@ def _run(settings: "Settings", files: tuple[Path, ...], *, as_json: bool) -> int
         finally:
             await server.close()
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main())
 
 
-def _on_signals(stop: "asyncio.Future[int]") -> None:
+def on_signals(stop: "asyncio.Future[int]") -> None:
+    """Set `stop` to the first signal that asks the process to end."""
+
     def note(number: int) -> None:
         if not stop.done():
             stop.set_result(number)
@@ -169,7 +171,8 @@ def _on_signals(stop: "asyncio.Future[int]") -> None:
             signal.signal(number, lambda got, frame: loop.call_soon_threadsafe(note, got))
 
 
-def _loop_factory() -> Any:
+def loop_factory() -> Any:
+    """Return what makes the event loop of a server; None is asyncio's own."""
     with contextlib.suppress(ImportError):
         import uvloop
 

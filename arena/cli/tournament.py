@@ -12,6 +12,7 @@ from arena.cli.common import (
     home_option,
     json_option,
     parse_pairs,
+    policy_options,
     print_json,
     seed_option,
 )
@@ -33,10 +34,16 @@ from arena.cli.common import (
 )
 @click.option("--option", "pairs", multiple=True, metavar="G.K=V", help="An option of a game; repeatable.")
 @seed_option("Of the deals, the plan and the bots.")
-@click.option("--concurrency", type=int, metavar="N", help="Processes.  [default: one per processor]")
+@click.option(
+    "--concurrency",
+    type=int,
+    metavar="N",
+    help="Processes, and matches of language models at a time.  [default: one per processor, and 32]",
+)
 @click.option(
     "--engine", type=click.Choice(["local", "ray"]), default="local", help="Where matches are played."
 )
+@policy_options
 @click.option("--resume", is_flag=True, help="Go on with the last unfinished tournament of this kind.")
 @click.option(
     "--sprt",
@@ -59,6 +66,8 @@ def tournament(
     seed: int | None,
     concurrency: int | None,
     engine: str,
+    backend: str | None,
+    model: str | None,
     resume: bool,
     sprt: str | None,
     home: Path | None,
@@ -67,8 +76,9 @@ def tournament(
 ) -> None:
     """Run a tournament and print its standings.
 
-    FILE.toml says what is played; flags replace what they name. Without FILE the built-in default is taken:
-    scripted against random in every game. The same command and seed play the same matches, byte for byte.
+    FILE.toml says what is played; flags replace what they name. Without FILE the built-in default is taken: the
+    embedded language model, scripted and random in every game. The same command and seed play the same matches,
+    byte for byte where no language model plays.
     """
     from arena import logs
     from arena.cli.progress import MatchProgress
@@ -80,7 +90,14 @@ def tournament(
     if engine == "ray":
         raise TournamentError("--engine ray: not in this version, allowed is local")
     logs.configure()
-    settings = load(file=config_file, flags={"home": home, "tournament.concurrency": concurrency}).settings
+    flags = {
+        "home": home,
+        "tournament.concurrency": concurrency,
+        "policy.concurrency": concurrency,
+        "policy.backend": backend,
+        "policy.model": model,
+    }
+    settings = load(file=config_file, flags=flags).settings
     asked = read_tournament(
         file,
         overrides=Overrides(
@@ -103,6 +120,7 @@ def tournament(
                 asked,
                 home=settings.home,
                 concurrency=settings.tournament.concurrency,
+                policy=settings.policy,
                 resume=resume,
                 progress=progress,
             )
@@ -126,6 +144,7 @@ def tournament(
 
 
 def _show(result: Any) -> None:
+    from arena.cli.progress import rate_text
     from arena.cli.standings import print_board
     from games.registry import load_game
 
@@ -141,10 +160,12 @@ def _show(result: Any) -> None:
         click.echo(f"Uneven in {game}:")
         for line in lines:
             click.echo(f"  {line}")
+    for engine, totals in result.policies.items():
+        click.echo(f"Language model {engine}: {totals.line()}")
     rate = result.played / result.wall_s if result.wall_s else 0.0
     click.echo(
         f"Tournament {result.tournament}: {result.played} of {result.planned} matches played, "
-        f"{result.failed} failed, {result.wall_s:.1f} s ({rate:.0f}/s)"
+        f"{result.failed} failed, {result.wall_s:.1f} s ({rate_text(rate)}/s)"
     )
     if result.played:
         click.echo(f"Records: {result.records}")

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ from games.registry import load_game
 from games.rng import derive_seed
 from replays.errors import RecordWriteFailed
 from replays.reader import read_record
+from replays.record import Header
 from replays.verify import verify_file
+from replays.writer import RecordWriter
+from tests.replays.recording import header
 
 
 def job(
@@ -190,3 +194,30 @@ def test_counts_of_a_seat_survive_being_taken_in(tmp_path: Path, monkeypatch: py
     assert again == first
     assert first.seats[1].counts["illegal"] > 0 and first.seats[0].counts.get("illegal", 0) == 0
     json.dumps(first.seats[1].counts)
+
+
+def test_a_match_that_is_called_off_while_its_record_is_opened_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go = threading.Event(), threading.Event()
+    opened: list[RecordWriter] = []
+
+    def slow(path: Path, header: Header) -> RecordWriter:
+        begun.set()
+        go.wait()
+        opened.append(RecordWriter(path, header))
+        return opened[0]
+
+    async def main() -> None:
+        opening = asyncio.create_task(arena.runner._opened(tmp_path / "r.arena", header("kuhn")))
+        await asyncio.to_thread(begun.wait)
+        opening.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+
+    monkeypatch.setattr(arena.runner, "_open", slow)
+    asyncio.run(main())
+    (writer,) = opened
+    assert writer._file.closed

@@ -26,21 +26,28 @@ matches = 4
 """
 
 
+TWO = ["a=scripted", "b=random"]
+
+
 def write(text: str = FILE) -> Path:
     path = Path("t.toml")
     path.write_text(text)
     return path
 
 
-def test_the_default_plays_every_game_with_scripted_and_random() -> None:
+def test_the_default_plays_every_game_with_all_kinds_of_players() -> None:
     asked = read_tournament(None)
     assert [game.game for game in asked.games] == ["avalon", "werewolf", "kuhn"]
     assert [(player.name, player.spec) for player in asked.players] == [
+        ("policy", "policy"),
         ("scripted", "scripted"),
         ("random", "random"),
     ]
-    assert 300 <= asked.planned <= 2000
-    assert asked.planned == len(asked.games) * default_data()["matches"]
+    # Every pair meets equally often, at every seat and side.
+    assert all(game.matches % 6 == 0 for game in asked.games)
+    assert asked.planned == sum(
+        game.get("matches", default_data()["matches"]) for game in default_data()["games"].values()
+    )
 
 
 def test_a_file_says_what_is_played() -> None:
@@ -159,8 +166,17 @@ def test_bad_files_give_one_line(text: str, message: str) -> None:
             TournamentError,
             "got 1 players, the test compares",
         ),
-        ({"sprt": "0,5,0.05,0.05", "format": "swiss"}, TournamentError, "got format 'swiss'"),
-        ({"sprt": "0,5,0.05,0.05", "seating": "mixed"}, TournamentError, "is seated 'mixed'"),
+        ({"sprt": "0,5,0.05,0.05"}, TournamentError, "got 3 players, the test compares exactly two"),
+        (
+            {"sprt": "0,5,0.05,0.05", "players": TWO, "format": "swiss"},
+            TournamentError,
+            "got format 'swiss'",
+        ),
+        (
+            {"sprt": "0,5,0.05,0.05", "players": TWO, "seating": "mixed"},
+            TournamentError,
+            "is seated 'mixed'",
+        ),
         ({"seating": "seats"}, ScheduleError, "seating: got 'seats', avalon with 5 seats"),
     ],
 )

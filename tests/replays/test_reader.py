@@ -1,6 +1,7 @@
 """Reading: whatever the bytes are, what is whole is read, and what is wrong is said in a line."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from games.base import Event
 from replays.codec import CHAIN_START, frame, link, pack, unpack
 from replays.errors import NotARecord, RecordDamaged, RecordTooNew, RecordUnreadable
-from replays.reader import read_record
+from replays.reader import read_header, read_record
 from replays.record import SCHEMA, Record
 from replays.verify import verify, verify_file
 from tests.replays.recording import bodies, encode, entries, header, make, read, seal
@@ -289,3 +290,30 @@ def test_well_hashed_nonsense_never_crashes(source: bytes, rng: random.Random) -
     at = rng.choice([0, len(parts) - 1, rng.randrange(len(parts))])
     parts[at] = pack(mutate(unpack(parts[at]), rng))
     total(seal(parts))
+
+
+def test_a_header_alone_is_that_of_the_whole_record(tmp_path: Path) -> None:
+    path = tmp_path / "r.arena"
+    for data in (SMALL, *LARGE.values()):
+        path.write_bytes(data)
+        assert read_header(path) == read_record(path).header
+        path.write_bytes(data[: len(data) // 2])
+        assert read_header(path) == read(data).header
+
+
+def test_a_header_that_is_longer_than_what_is_read_first(tmp_path: Path) -> None:
+    path = tmp_path / "r.arena"
+    long = replace(header("kuhn"), match="m" * 100_000)
+    path.write_bytes(encode(long, [], None))
+    assert read_header(path) == long
+    path.write_bytes(b"x" * 100_000)
+    with pytest.raises(NotARecord, match=r"r\.arena: no arena record"):
+        read_header(path)
+
+
+def test_a_header_where_there_is_none(tmp_path: Path) -> None:
+    with pytest.raises(RecordUnreadable, match="cannot read"):
+        read_header(tmp_path / "none.arena")
+    (tmp_path / "short.arena").write_bytes(SMALL[:20])
+    with pytest.raises(NotARecord, match=r"short\.arena: no arena record"):
+        read_header(tmp_path / "short.arena")

@@ -196,6 +196,6 @@ def test_no_colour_where_stdout_is_no_terminal(process: Any, environment: dict[s
 
 
 def test_logs_and_json_do_not_mix(process: Any) -> None:
-    found = process("tournament", "--game", "kuhn", "--matches", "4", "--json")
+    found = process("tournament", "--game", "kuhn", "--player", "random", "--matches", "4", "--json")
     assert found.returncode == 0
     assert isinstance(json.loads(found.stdout), dict)

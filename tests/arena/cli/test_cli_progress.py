@@ -11,7 +11,8 @@ import pytest
 from arena.cli import progress
 from arena.cli.progress import MatchProgress
 
-ARGS = ["tournament", "--game", "kuhn", "--matches", "300", "--concurrency", "1", "--json"]
+TWO = ["--player", "a=scripted", "--player", "b=random"]
+ARGS = ["tournament", "--game", "kuhn", *TWO, "--matches", "300", "--concurrency", "1", "--json"]
 
 
 def test_lines_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +28,29 @@ def test_lines_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         "20 of 50 matches, 1.0/s, 30 s left",
         "30 of 50 matches, 1.0/s, 20 s left",
         "40 of 50 matches, 1.0/s, 10 s left",
+    ]
+
+
+def test_slow_matches_have_a_rate_and_no_guess_before_some_have_ended(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with MatchProgress() as show:
+        for done in (1, 4, 40):
+            now[0] += 40.0
+            show(done, 40)
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 40 matches, 0.025/s",
+        "4 of 40 matches, 0.05/s, 720 s left",
+        "40 of 40 matches, 0.33/s, 0 s left",
+    ]
+    assert [progress.rate_text(rate) for rate in (0.0, 0.0344, 0.96, 3.21, 1234.5)] == [
+        "0",
+        "0.034",
+        "0.96",
+        "3.2",
+        "1234",
     ]
 
 
