@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 house.clock.pass_to(house.clock.now + 200)
             used = time.process_time() - began
             gc.collect()
-            held = sum(isinstance(thing, LiveMatch | RemoteAgent) for thing in gc.get_objects())
+            held = sum(type(thing) in (LiveMatch, RemoteAgent) for thing in gc.get_objects())
             kept = house.host.kept()
             assert held == 0 and not any(count for name, count in kept.items() if name != "clients"), kept
             rows.append(

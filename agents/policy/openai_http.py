@@ -103,7 +103,6 @@ class OpenAIEngine(Engine):
     Raises `BadModel` for a URL or a key that cannot be used.
     """
 
-
     def __init__(self, settings: OpenAISettings) -> None:
         self.settings = settings
         self.base = _base_url(settings.url)

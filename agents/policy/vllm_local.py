@@ -89,7 +89,6 @@ class VllmEngine(Engine):
     constraint. A completion among choices always ends by itself, so `max_tokens` does not bound it.
     """
 
-
     def __init__(self, settings: VllmSettings) -> None:
         if settings.max_lora_rank not in LORA_RANKS:
             allowed = ", ".join(map(str, LORA_RANKS))
@@ -151,6 +150,8 @@ class VllmEngine(Engine):
             "max_num_seqs": settings.max_batch,
             "block_size": settings.block_tokens,
             "enable_prefix_caching": True,
+            # A prompt cut in two makes vLLM set a seeded generator back, which those of a processor cannot do.
+            "enable_chunked_prefill": not on_processor,
             "enforce_eager": on_processor,
             "logprobs_mode": "processed_logprobs",
             "gpu_memory_utilization": settings.gpu_memory,

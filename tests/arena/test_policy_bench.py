@@ -19,11 +19,10 @@ from arena.policy_bench import (
     SIDES,
     BenchPlan,
     BenchResult,
-    RecordingEngine,
-    _Book,
     measure,
     percentile,
 )
+from arena.policy_recording import Book, RecordingEngine
 from games.errors import BadOption
 from tests.agents.policy.counting import CountingEngine, request
 
@@ -199,7 +198,7 @@ def test_fewer_matches_than_run_at_a_time_are_refused() -> None:
 
 def test_the_wrapper_is_its_engine(no_blocking: None) -> None:
     async def main() -> None:
-        book = _Book("1 2 3")
+        book = Book("1 2 3")
         engine = TokenEngine()
         wrapped = RecordingEngine(engine, lambda: book)
         await wrapped.start()

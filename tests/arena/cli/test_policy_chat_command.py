@@ -112,7 +112,7 @@ def test_bots_records(arena: Arena, home: Path, tmp_path: Path) -> None:
         (["--temperature", "-1"], "policy.temperature: got -1.0"),
         (["--style", "odd"], "--style"),
         (["--model", "nowhere"], "model: got 'nowhere'"),
-        (["--backend", "openai", "--model", "x"], "needed is openai:MODEL@URL"),
+        (["--backend", "openai", "--model", "x"], "the back end openai needs MODEL@URL"),
         (["--style", "full", "--budget-tokens", 40], "the budget is 40 tokens"),
     ],
 )
