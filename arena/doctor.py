@@ -397,6 +397,11 @@ def _adapters_check(home: Path) -> Check:
         adapters = AdapterStore(home / FOLDER).all()
     except (PolicyError, OSError) as error:
         return Check("state", "adapters", "broken", one_line(error), f"mend or remove it in {home / FOLDER}")
+    for adapter in adapters:
+        if adapter.problem:
+            return Check(
+                "state", "adapters", "broken", adapter.problem, f"mend or remove it in {home / FOLDER}"
+            )
     retired = sum(adapter.retired for adapter in adapters)
     return Check("state", "adapters", "ok", f"{len(adapters)} versions, {retired} of them retired")
 

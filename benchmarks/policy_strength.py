@@ -126,9 +126,8 @@ async def strength(
                 played = await asyncio.gather(*(guarded(i) for i in range(count)))
                 rows.append(_row(game, seats, pair, played))
                 spent = time.perf_counter() - began
-                print(
-                    f"{game} {seats}, {pair[0]} against {pair[1]}: {spent:.0f} s", file=sys.stderr, flush=True
-                )
+                said = f"{rows[-1].won} of {rows[-1].matches} won, {spent:.0f} s"
+                print(f"{game} {seats}, {pair[0]} against {pair[1]}: {said}", file=sys.stderr, flush=True)
     return rows
 
 

@@ -19,7 +19,7 @@ from arena.cli.policy_chat import chat
 from arena.cli.policy_info import info
 from arena.cli.policy_serve import serve
 
-PRETRAIN_MATCHES = 1200
+PRETRAIN_MATCHES = 480
 
 
 @click.group()

@@ -412,7 +412,7 @@ def test_clocks_tell_the_public_nothing_of_a_night_and_of_nobodys_bank(tmp_path:
 def test_what_is_kept_does_not_grow_with_the_matches_played(tmp_path: Path) -> None:
     def kept() -> list[object]:
         gc.collect()
-        return [thing for thing in gc.get_objects() if isinstance(thing, LiveMatch | RemoteAgent | Record)]
+        return [thing for thing in gc.get_objects() if type(thing) in (LiveMatch, RemoteAgent, Record)]
 
     counts: list[int] = []
     timers: list[int] = []

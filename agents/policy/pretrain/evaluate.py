@@ -31,10 +31,9 @@ def score(model: Any, decisions: Sequence[Encoded]) -> list[Score]:
 
     losses: dict[str, list[float]] = defaultdict(list)
     right: Counter[str] = Counter()
-    weight = model.get_input_embeddings().weight
     with torch.inference_mode():
         for tree in pack(decisions):
-            logits = node_logits(model, tree, weight=weight)[torch.from_numpy(tree.sources.astype(np.int64))]
+            logits = node_logits(model, tree)[torch.from_numpy(tree.sources.astype(np.int64))]
             targets = torch.from_numpy(tree.targets.astype(np.int64))
             each = torch.nn.functional.cross_entropy(logits, targets, reduction="none").numpy()
             hits = (logits.argmax(dim=-1) == targets).numpy()

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from agents.policy.pretrain.words import FORMS
-
 HIDDEN = 192
 LAYERS = 4
 HEADS = 3
@@ -14,7 +12,10 @@ ROPE_THETA = 10_000.0
 
 
 def make_model(tokenizer: Any, *, seed: int) -> Any:
-    """Return a fresh model for `tokenizer`; the same seed gives the same weights."""
+    """Return a fresh model for `tokenizer`; the same seed gives the same weights.
+
+    The embeddings of a word's forms start alike: an answer's bare `3` is the history's ` 3`.
+    """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -36,39 +37,13 @@ def make_model(tokenizer: Any, *, seed: int) -> Any:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return LlamaForCausalLM(config)
-
-
-class SharedEmbedding:
-    """A vocabulary in which the forms of a word are one word: what is learned of ` 3` holds for a bare `3`.
-
-    A token's embedding is that of its word and that of its form (bare, after a space, after a line end), added. It is
-    so while the model is trained; `write` then gives the model the sums, as the ordinary embedding that it has.
-    """
-
-    def __init__(self, model: Any, tokenizer: Any) -> None:
-        import torch
-
-        start = model.get_input_embeddings().weight.detach()
-        words: dict[str, int] = {}
-        word_of, form_of = [], []
+        model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        embedding = model.get_input_embeddings().weight
+        first: dict[str, int] = {}
         for token in range(len(tokenizer)):
-            text = tokenizer.decode([token])
-            form = FORMS.index(text[0]) if len(text) > 1 and text[0] in FORMS else 0
-            word = text[1:] if form else text
-            if "\ufffd" in word:
-                word = f"byte of token {token}"
-            word_of.append(words.setdefault(word, len(words)))
-            form_of.append(form)
-        self._model = model
-        self._word_of, self._form_of = torch.tensor(word_of), torch.tensor(form_of)
-        self.words = torch.nn.Parameter(start[: len(words)].clone())
-        self.forms = torch.nn.Parameter(start[len(words) :][: len(FORMS)].clone())
-
-    def weight(self) -> Any:
-        """Return the embedding of each token: (vocabulary, hidden)."""
-        return self.words[self._word_of] + self.forms[self._form_of]
-
-    def write(self) -> None:
-        """Give the model the embedding as it is now."""
-        self._model.get_input_embeddings().weight.data.copy_(self.weight().detach())
+            word = tokenizer.decode([token])
+            bare = word[1:] if word[:1] in (" ", "\n") else word
+            if bare and "\ufffd" not in bare:
+                embedding[token] = embedding[first.setdefault(bare, token)]
+    return model

@@ -16,7 +16,7 @@ from agents.policy.chat import ChatTokenizer, one_line
 from agents.policy.presets import TINY
 from agents.policy.pretrain.evaluate import score
 from agents.policy.pretrain.matches import GAMES, Plan, Sample, plans, play
-from agents.policy.pretrain.model import CONTEXT_TOKENS, SharedEmbedding, make_model
+from agents.policy.pretrain.model import CONTEXT_TOKENS, make_model
 from agents.policy.pretrain.packing import Encoded, Pack, pack
 from agents.policy.pretrain.tokenizer import make_tokenizer
 from agents.policy.pretrain.training import Point, Recipe, kind_weights, steps_of, train
@@ -106,7 +106,6 @@ def pretrain(out: Path, settings: Settings, *, command: str, progress: Progress)
         steps = steps_of(packs, seed=settings.seed, step_nodes=settings.recipe.step_nodes)
         curve = train(
             model,
-            SharedEmbedding(model, tokenizer.inner),
             steps,
             weights=kind_weights(packs),
             recipe=settings.recipe,

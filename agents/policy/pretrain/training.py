@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.policy.pretrain.model import SharedEmbedding
 from agents.policy.pretrain.packing import ROOT, Pack, tensors
 
 MAX_GRAD_NORM = 1.0
@@ -83,7 +82,6 @@ def steps_of(packs: Sequence[Pack], *, seed: int, step_nodes: int) -> list[list[
 
 def train(
     model: Any,
-    embedding: SharedEmbedding,
     steps: Sequence[Sequence[Pack]],
     *,
     weights: dict[str, float],
@@ -94,8 +92,7 @@ def train(
     """Train `model` in place, one pass over `steps`, and return the curve, a point each `every` steps."""
     import torch
 
-    optimizers = _optimizers(model, embedding, recipe)
-    trained = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
+    optimizers = _optimizers(model, recipe)
     curve: list[Point] = []
     began, losses = time.perf_counter(), 0.0
     model.train()
@@ -109,11 +106,11 @@ def train(
         total = float(sum(share[pack.decisions].sum() for pack, share in zip(packs, shares, strict=True)))
         prompt = recipe.prompt_share / sum(len(pack.tokens) for pack in packs)
         for pack, share in zip(packs, shares, strict=True):
-            answers, others = losses_of(model, pack, weight=embedding.weight())
+            answers, others = losses_of(model, pack)
             loss = (answers * torch.from_numpy(share[pack.decisions])).sum() / total
             (loss + prompt * others.sum()).backward()
             losses += float(loss.detach())
-        torch.nn.utils.clip_grad_norm_(trained, MAX_GRAD_NORM)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
         for optimizer in optimizers:
             optimizer.step()
         if (step + 1) % every == 0 or step + 1 == len(steps):
@@ -123,16 +120,15 @@ def train(
             losses = 0.0
             if report is not None:
                 report(point, len(steps))
-    embedding.write()
     model.eval()
     return curve
 
 
-def _optimizers(model: Any, embedding: SharedEmbedding, recipe: Recipe) -> list[Any]:
+def _optimizers(model: Any, recipe: Recipe) -> list[Any]:
     import torch
 
-    written = model.get_input_embeddings().weight
-    matrices = [p for p in model.parameters() if p.ndim == 2 and p is not written]
+    embedding = model.get_input_embeddings().weight
+    matrices = [p for p in model.parameters() if p.ndim == 2 and p is not embedding]
     norms = [p for p in model.parameters() if p.ndim < 2]
     muon = torch.optim.Muon(
         matrices,
@@ -141,7 +137,7 @@ def _optimizers(model: Any, embedding: SharedEmbedding, recipe: Recipe) -> list[
         adjust_lr_fn="match_rms_adamw",  # so that one rate suits both optimisers
     )
     groups = [
-        {"params": [embedding.words, embedding.forms], "lr": recipe.embedding_rate},
+        {"params": [embedding], "lr": recipe.embedding_rate},
         {"params": norms, "lr": recipe.learning_rate},
     ]
     adam = torch.optim.AdamW(groups, betas=recipe.betas, weight_decay=0.0)
@@ -151,11 +147,11 @@ def _optimizers(model: Any, embedding: SharedEmbedding, recipe: Recipe) -> list[
     return [muon, adam]
 
 
-def losses_of(model: Any, pack: Pack, *, weight: Any) -> tuple[Any, Any]:
+def losses_of(model: Any, pack: Pack) -> tuple[Any, Any]:
     """Return the negative log-likelihoods, in nats, of a tree's targets and of its nodes but the first."""
     import torch
 
-    logits = node_logits(model, pack, weight=weight)
+    logits = node_logits(model, pack)
     inner = np.flatnonzero(pack.parents != ROOT)
     rows = np.concatenate([pack.sources, pack.parents[inner]]).astype(np.int64)
     tokens = np.concatenate([pack.targets, pack.tokens[inner]]).astype(np.int64)
@@ -165,13 +161,9 @@ def losses_of(model: Any, pack: Pack, *, weight: Any) -> tuple[Any, Any]:
     return each[: len(pack.sources)], each[len(pack.sources) :]
 
 
-def node_logits(model: Any, pack: Pack, *, weight: Any) -> Any:
-    """Return the logits after each of a tree's nodes, (nodes, vocabulary), by the embedding `weight` on both ends."""
-    import torch
-
-    inputs = tensors(pack)
-    vectors = torch.nn.functional.embedding(inputs.pop("input_ids"), weight)
-    return model.model(inputs_embeds=vectors, **inputs, use_cache=False).last_hidden_state[0] @ weight.T
+def node_logits(model: Any, pack: Pack) -> Any:
+    """Return the logits after each of a tree's nodes: (nodes, vocabulary)."""
+    return model(**tensors(pack), use_cache=False).logits[0]
 
 
 def _schedule(step: int, steps: int, recipe: Recipe) -> float:

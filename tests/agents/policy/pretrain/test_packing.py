@@ -77,8 +77,7 @@ def test_the_model_answers_in_a_tree_as_it_would_alone() -> None:
     ]
     (tree,) = pack(decisions)
     with torch.inference_mode():
-        weight = model.get_input_embeddings().weight
-        together = node_logits(model, tree, weight=weight)[torch.from_numpy(tree.sources.astype(np.int64))]
+        together = node_logits(model, tree)[torch.from_numpy(tree.sources.astype(np.int64))]
         alone = []
         for decision in decisions:
             ids = torch.tensor([[*decision.prompt, *decision.answer[:-1]]])

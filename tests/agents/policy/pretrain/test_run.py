@@ -35,7 +35,7 @@ def _command(folder: Path) -> dict[str, Any]:
 def test_a_short_run_lowers_the_loss_and_is_the_same_again(tmp_path: Path) -> None:
     first = pretrain(tmp_path / "a", SHORT, command="c", progress=_quiet)
     again = _command(tmp_path / "b")
-    assert len(first["curve"]) > 1 and first["curve"][-1]["loss"] < 0.6 * first["curve"][0]["loss"]
+    assert len(first["curve"]) > 1 and first["curve"][-1]["loss"] < 0.9 * first["curve"][0]["loss"]
     assert again["command"] == "arena policy pretrain --matches 6 --seed 5 --threads 1"
     assert again["folder"] == str(tmp_path / "b")
     for part in ("data", "model"):
