@@ -38,7 +38,7 @@ from games.referee import Referee
 from games.registry import load_game
 from games.rng import derive_seed
 
-SIZES = {"avalon": (5, 8), "werewolf": (8,), "kuhn": (2,)}
+SIZES = {"avalon": (5,), "werewolf": (8,), "kuhn": (2,)}
 PAIRS = (
     (POLICY, "random"),
     ("random", POLICY),
