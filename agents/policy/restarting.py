@@ -162,12 +162,25 @@ class RestartingEngine(Engine):
         return version in self._adapters
 
     async def publish(self, version: str, path: str) -> None:
-        """Publish to the engine that runs, and to those that follow as long as the version is in use."""
+        """Publish to the engine that runs, and to those that follow as long as the version is in use.
+
+        An engine that dies of it, or meanwhile, is followed by one more that is asked, whatever `retries` says: no
+        caller's deadline counts here, and a match cannot begin without its adapter.
+        """
         self.expect(version)
         if self._adapters.get(version) == path:
             return
-        await (await self._ready()).publish(version, path)
-        self._adapters[version] = path
+        for last in (False, True):
+            engine = await self._ready()
+            try:
+                await engine.publish(version, path)
+            except EngineFailed as error:
+                self._died(engine, error)
+                if last:
+                    raise
+            else:
+                self._adapters[version] = path
+                return
 
     def expect(self, version: str) -> None:
         """Keep a version until its first holder comes."""

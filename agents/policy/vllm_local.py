@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -36,6 +36,9 @@ GRAMMARS = {"backend": "xgrammar", "disable_any_whitespace": True}
 """Left to itself vLLM changes the library with the request, and lets a model write spaces for ever between brackets."""
 
 SHUTDOWN_S = 3.0
+DEATH_POLL_S = 0.2
+"""How often it is asked whether an engine lives that owes an answer to something else than a request."""
+
 LONG_PROMPT_CHARS = 20_000
 """Longer prompts are tokenised on a thread, so that the loop does not wait for them."""
 
@@ -319,8 +322,8 @@ class VllmEngine(Engine):
 
         request = LoRARequest(version, next(self._ids), path)
         try:
-            loaded = await llm.add_lora(request)
-        except EngineDeadError:
+            loaded = await _unless_dead(llm, llm.add_lora(request))
+        except (EngineDeadError, EngineFailed):
             raise _dead() from None
         except Exception as error:
             raise UnknownAdapter(f"adapter {version!r}: vllm cannot load it: {one_line(error)}") from None
@@ -396,6 +399,18 @@ def _structured(constraint: Constraint | None) -> Any:
     if constraint.choices is not None:
         return StructuredOutputsParams(choice=list(constraint.choices))
     return StructuredOutputsParams(json=grammar_schema(constraint.schema))
+
+
+async def _unless_dead(llm: Any, call: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a call to the engine returns, or raise `EngineFailed`: vLLM leaves it open if the engine dies."""
+    answer = asyncio.ensure_future(call)
+    try:
+        while not (await asyncio.wait([answer], timeout=DEATH_POLL_S))[0]:
+            if llm.errored:
+                raise _dead()
+        return answer.result()
+    finally:
+        answer.cancel()
 
 
 def _end_messages(llm: Any) -> None:

@@ -51,6 +51,37 @@ def test_a_dead_engine_is_closed_and_another_answers() -> None:
     asyncio.run(work())
 
 
+def test_an_adapter_is_published_to_the_next_engine_where_one_dies_meanwhile() -> None:
+    async def work(mortal: int) -> RestartingEngine:
+        factory = Factory()
+        engine = restarting(factory)
+        await engine.start()
+        made = engine._make
+
+        async def die(version: str, path: str) -> None:
+            raise EngineFailed("killed")
+
+        def make() -> CountingEngine:
+            one = made()
+            assert isinstance(one, CountingEngine)
+            if len(factory.made) < mortal + 1:
+                one.publish = die  # type: ignore[method-assign]
+            return one
+
+        engine._make = make
+        factory.made[0].publish = die  # type: ignore[method-assign]
+        try:
+            await engine.publish("a@1", "/a")
+        finally:
+            await engine.close()
+        return engine
+
+    engine = asyncio.run(work(mortal=1))
+    assert engine.restarts == 1 and engine.published("a@1")
+    with pytest.raises(EngineFailed, match="killed"):
+        asyncio.run(work(mortal=2))
+
+
 def test_an_adapter_that_is_gone_does_not_keep_the_next_engine_from_starting() -> None:
     async def work() -> None:
         factory = Factory(mortal=1)

@@ -4,7 +4,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,9 +20,11 @@ from agents.policy.batcher import Batcher
 from agents.policy.chat import describe_model
 from agents.policy.local_model import TransformersSettings
 from agents.policy.presets import tiny_folder
+from agents.policy.restarting import RestartingEngine
 from agents.policy.service import Policies
 from agents.policy.settings import PolicySettings
 from agents.policy.transformers_engine import TransformersEngine
+from agents.policy.vllm_local import VllmEngine
 from games.referee import Turn
 from tests.agents.policy.engines import (
     AGREE,
@@ -70,6 +72,13 @@ class Running:
         """Publish a version of an adapter in the store, as training would."""
         made = make_adapter(self.home / f"made-{name}-{seed}", seed=seed)
         return self.policies.adapters.publish(name, made, base=describe_model(tiny_folder())).ref
+
+
+def engine_of(running: Running) -> VllmEngine:
+    """Return the engine that runs now, behind that which restarts it."""
+    engine = running.batcher.engine
+    assert isinstance(engine, RestartingEngine) and isinstance(engine._engine, VllmEngine)
+    return engine._engine
 
 
 @pytest.fixture(scope="module")
@@ -233,13 +242,17 @@ def test_weights_that_are_no_lora_are_refused(running: Running, tmp_path: Path) 
 
 
 def test_a_killed_engine_costs_turns_and_the_tournament_goes_on(running: Running, tmp_path: Path) -> None:
-    async def kill() -> None:
+    async def kill(publishing: Callable[[], object]) -> None:
         talking = asyncio.create_task(running.batcher.engine.complete([TALK]))
         await until(lambda: talking.done() or running.facts().get("engine_running", 0) > 0)
         (core,) = [
             child for child in multiprocessing.active_children() if child.name.startswith("EngineCore")
         ]
         assert core.pid is not None
+        os.kill(core.pid, signal.SIGSTOP)
+        # What is asked of it from here on can only end with it: completions, and the adapter that matches wait for.
+        publishing()
+        await until(lambda: engine_of(running)._llm.engine_core.utility_results)
         os.kill(core.pid, signal.SIGKILL)
         with pytest.raises(EngineFailed, match="the process of the vllm engine has died"):
             await talking
@@ -251,9 +264,9 @@ def test_a_killed_engine_costs_turns_and_the_tournament_goes_on(running: Running
     ]
 
     async def tournament() -> Any:
-        matches = asyncio.create_task(played(running.policies, jobs))
-        await kill()
-        return await matches
+        matches: list[asyncio.Task[Any]] = []
+        await kill(lambda: matches.append(asyncio.create_task(played(running.policies, jobs))))
+        return await matches[0]
 
     reports = running.loop.run(tournament())
     facts = running.facts()
