@@ -11,7 +11,12 @@
         ├── MatchOver           an action after the end
         ├── BadChance           a recorded draw that the rules did not ask for
         ├── ChanceNeeded        the given draws ran out (tree walks branch here)
-        └── RulesVersionMismatch  saved under other rules than those installed
+        ├── RulesVersionMismatch  saved under other rules than those installed
+        └── BadTask             data that describe no task
+            ├── TaskTooBig      beyond a bound on bytes, depth or number of things
+            ├── TaskVersion     written for another version of the task format
+            ├── BadGoal         a goal outside the goal language, or about what the world lacks
+            └── BadLayout       a world that cannot be
 
 Other packages put their trees below `ArenaError` in their own `errors.py`.
 """
@@ -101,3 +106,33 @@ class RulesVersionMismatch(GameError):
 
     code = "rules_version"
     exit_code = 3
+
+
+class BadTask(GameError):
+    """Data that describe no task."""
+
+    code = "bad_task"
+
+
+class TaskTooBig(BadTask):
+    """A task beyond a bound on bytes, depth or number of things."""
+
+    code = "task_too_big"
+
+
+class TaskVersion(BadTask):
+    """A task written for another version of the task format."""
+
+    code = "task_version"
+
+
+class BadGoal(BadTask):
+    """A goal outside the goal language, or about something that the world does not have."""
+
+    code = "bad_goal"
+
+
+class BadLayout(BadTask):
+    """A layout of a world that cannot be."""
+
+    code = "bad_layout"

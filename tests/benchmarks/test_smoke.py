@@ -13,6 +13,7 @@ TINY = {
     "host_flat": ["--matches", "4", "--blocks", "2"],
     "session_fuzz": ["--frames", "300"],
     "kuhn_openspiel": ["--games", "3", "--rounds", "2"],
+    "tasks_minigrid": ["--games", "1", "--rounds", "2"],
     "werewolf_textarena": ["--games", "1", "--rounds", "2", "--words", "3"],
     "record_size": ["--games", "1", "--rounds", "1", "--matches", "2"],
     "flat_cost": ["--games", "1", "--rounds", "4"],
@@ -25,6 +26,7 @@ SAYS = {
     "host_flat": ["CPU ms a match", "matches and seats held"],
     "session_fuzz": ["300 frames, none raised", "| bad_message "],
     "kuhn_openspiel": ["| ours ", "games/s"],
+    "tasks_minigrid": ["| ours ", "steps/s", "levels/s"],
     "werewolf_textarena": ["| ours ", "actions/s"],
     "record_size": ["| scripted |", "| random ", "verify / play", "mean bytes"],
     "flat_cost": ["\nkuhn\n", "\nwerewolf\n", "resident MiB", "bytes a match"],
@@ -33,7 +35,7 @@ SAYS = {
     "spectator_load": ["| 4 of 4 ", "started over"],
     "fault_sweep": ["| failed by name ", "Every record verifies, every failure is named"],
 }
-PEERS = {"kuhn_openspiel": "pyspiel", "werewolf_textarena": "textarena"}
+PEERS = {"kuhn_openspiel": "pyspiel", "tasks_minigrid": "minigrid", "werewolf_textarena": "textarena"}
 
 
 def test_flat_cost_goes_through_a_tournament_as_well(capsys: pytest.CaptureFixture[str]) -> None:
