@@ -14,6 +14,18 @@ games.errors.ArenaError
 │   ├── UnknownAdapter      no such adapter version
 │   ├── BadAdapter          an adapter version that is damaged, or made for another model
 │   └── BadModel            the model cannot be loaded
+├── JudgeError              a judge that gave no answer, or was asked what cannot be asked
+│   ├── BadCase             data that describe no case, or a question that there is not
+│   ├── JudgeTimeout        the model judge did not answer in time
+│   ├── JudgeUnreadable     the model judge answered what is no answer
+│   ├── JudgeSilent         the model judge's back end failed
+│   └── QueueError          the person's queue: no such case, or answered otherwise before
+│       └── QueueTooNew     written by a newer version
+├── CurriculumError         a curriculum that cannot be, or found no task
+│   └── BadCurriculum       a curriculum's configuration that means nothing
+├── BadExperience           a record that the experience store cannot take, or a question that means nothing to it
+├── MemoryFault             the experience store cannot be opened, read or written
+│   └── MemoryTooNew        written by a newer version
 └── AnalysisError
     ├── NotSolvable         exact play is computed for small two-seat zero-sum games with one turn at a time
     └── BadPolicy           a policy that gives no probabilities over the actions
@@ -105,6 +117,26 @@ class BadModel(PolicyError):
     exit_code = 2
 
 
+class BadExperience(ArenaError):
+    """A record that the experience store cannot take, or a question that means nothing to it."""
+
+    code = "bad_experience"
+    exit_code = 2
+
+
+class MemoryFault(ArenaError):
+    """The experience store cannot be opened, read or written."""
+
+    code = "memory"
+
+
+class MemoryTooNew(MemoryFault):
+    """Written by a newer version."""
+
+    code = "memory_too_new"
+    exit_code = 2
+
+
 class AnalysisError(ArenaError):
     """Something cannot be computed exactly."""
 
@@ -122,3 +154,60 @@ class BadPolicy(AnalysisError):
     """A policy that gives no probabilities over the actions."""
 
     code = "bad_policy"
+
+
+class JudgeError(ArenaError):
+    """A judge gave no answer, or was asked what cannot be asked."""
+
+    code = "judge"
+
+
+class BadCase(JudgeError):
+    """Data that describe no case, or a question that there is not."""
+
+    code = "bad_case"
+    exit_code = 2
+
+
+class JudgeTimeout(JudgeError):
+    """The model judge did not answer in time."""
+
+    code = "judge_timeout"
+
+
+class JudgeUnreadable(JudgeError):
+    """The model judge answered what is no answer."""
+
+    code = "judge_unreadable"
+
+
+class JudgeSilent(JudgeError):
+    """The model judge's back end failed."""
+
+    code = "judge_silent"
+
+
+class QueueError(JudgeError):
+    """The person's queue has no such case, or it was answered otherwise before."""
+
+    code = "judge_queue"
+    exit_code = 2
+
+
+class QueueTooNew(QueueError):
+    """The queue was written by a newer version."""
+
+    code = "judge_queue_too_new"
+
+
+class CurriculumError(ArenaError):
+    """The curriculum could not go on."""
+
+    code = "curriculum"
+
+
+class BadCurriculum(CurriculumError):
+    """A curriculum's configuration that means nothing."""
+
+    code = "bad_curriculum"
+    exit_code = 2

@@ -1,5 +1,6 @@
 """Players by name: what `NAME=SPEC` on a command line means, and how an agent is made from it."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,6 +12,7 @@ from games.registry import game_names
 from games.text import clean_name
 
 EVERY_GAME = "*"
+_SKILL = re.compile(r"0(\.[0-9]{1,6})?|1(\.0{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class PlayerKind:
     spec: str
     title: str
     bots: dict[str, str]
+    skilled: bool = False
+    """Whether a number from 0 to 1 may follow after a colon: its bots' `skill`."""
 
     def games(self) -> list[str]:
         """Return the names of the installed games it plays."""
@@ -39,9 +43,16 @@ KINDS = {
                 "avalon": "agents.bots.avalon:AvalonBot",
                 "werewolf": "agents.bots.werewolf:WerewolfBot",
                 "kuhn": "agents.bots.kuhn:EquilibriumBot",
+                "forge": "agents.bots.forge:ScriptedBot",
             },
         ),
         PlayerKind("equilibrium", "plays a Nash equilibrium", {"kuhn": "agents.bots.kuhn:EquilibriumBot"}),
+        PlayerKind(
+            "planner",
+            "plans its way through tasks; planner:0.6 follows its plan at six steps of ten",
+            {"forge": "agents.bots.forge:PlannerBot"},
+            skilled=True,
+        ),
     )
 }
 """Bots: what can be seated anywhere, by itself."""
@@ -63,7 +74,7 @@ MODELS = {
 }
 """Players that share a model between seats and matches: `agents.policy.service.Policies` makes their agents."""
 
-NOT_YET = ("planner", "ws")
+NOT_YET = ("ws",)
 """Words that are specs in the language of players, and that this version cannot seat."""
 
 HUMAN = "human"
@@ -139,7 +150,12 @@ def agent_type(spec: str, *, game: str) -> type[Agent]:
 def make_agent(spec: str, seat: Seat) -> Agent:
     """Return a fresh bot of kind `spec` at `seat`. Raises a `PlayerError`."""
     factory: Callable[[Seat], Agent] = agent_type(spec, game=seat.game.name)
-    return factory(seat)
+    agent = factory(seat)
+    _, colon, skill = spec.partition(":")
+    if colon:
+        agent.skill = float(skill)  # type: ignore[attr-defined]
+        agent.version = f"{agent.version} (skill {agent.skill:g})"  # type: ignore[attr-defined]
+    return agent
 
 
 def _kind(spec: str) -> PlayerKind:
@@ -159,6 +175,12 @@ def _kind(spec: str) -> PlayerKind:
     if word not in KINDS:
         allowed = ", ".join((*KINDS, *MODELS))
         raise BadPlayer(f"player: got {spec[:80]!r}, allowed are {allowed} (or NAME=SPEC)")
+    if KINDS[word].skilled and spec != word:
+        if not _SKILL.fullmatch(rest):
+            raise BadPlayer(
+                f"player: got {spec[:80]!r}, after {word}: a skill from 0 to 1 is needed, as in {word}:0.6"
+            )
+        return KINDS[word]
     if rest or spec != word:
         raise BadPlayer(f"player: got {spec[:80]!r}, {word} takes nothing after a colon")
     return KINDS[word]

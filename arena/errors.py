@@ -10,6 +10,7 @@ games.errors.ArenaError
 ├── TournamentError         a tournament that cannot be run as it was asked for
 ├── ConfigError             a configuration file or value that cannot be used
 ├── TokenError              a token that cannot be made, or is not there
+├── EvolveError             a run of `arena evolve` that cannot be done as it was asked for
 ├── MatchAbandoned          a match whose players are all gone after the server was started again
 ├── ServeError              a server that cannot run as it was asked for
 └── RequestRefused          what a client asked for is refused; has a wire `code`
@@ -76,6 +77,13 @@ class TokenError(ArenaError):
     """A token that cannot be made, or is not there."""
 
     code = "token"
+    exit_code = 2
+
+
+class EvolveError(ArenaError):
+    """A run of `arena evolve` that cannot be done as it was asked for."""
+
+    code = "evolve"
     exit_code = 2
 
 

@@ -257,6 +257,10 @@ class Game(ABC):
         """Raise `BadOption` or `BadSeats` where a set-up breaks a rule; `new` calls it. By default all is allowed."""
         return
 
+    def state_for(self, options: Any) -> type[State]:
+        """Return the class of a match with these options; by default `state_type`, whatever they are."""
+        return self.state_type
+
     def view(self, seat: int | None) -> View:
         """Return an empty view for `seat` (None: the public or the omniscient reader)."""
         return self.view_type(seat)  # type: ignore[call-arg]
@@ -312,7 +316,7 @@ class Game(ABC):
             raise BadSeats(f"{self.name} seats: got {count}, {self.title} is played by {allowed}")
         parsed = self.parse_options(options)
         self.check(count, parsed)
-        return self.state_type(self, count, parsed, chance)
+        return self.state_for(parsed)(self, count, parsed, chance)
 
     def replay(
         self,

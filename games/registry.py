@@ -11,6 +11,7 @@ ENTRY_POINT_GROUP = "evoke_arena.games"
 
 _OURS = {
     "avalon": "games.avalon:Avalon",
+    "forge": "games.tasks.forge:Forge",
     "kuhn": "games.kuhn:Kuhn",
     "werewolf": "games.werewolf:Werewolf",
 }

@@ -28,6 +28,8 @@ _TEMPLATES = {
     ("werewolf", "compact"): "agents.prompting.compact_werewolf:CompactWerewolf",
     ("kuhn", "full"): "agents.prompting.full_kuhn:FullKuhn",
     ("kuhn", "compact"): "agents.prompting.compact_kuhn:CompactKuhn",
+    ("forge", "full"): "agents.prompting.full_forge:FullForge",
+    ("forge", "compact"): "agents.prompting.compact_forge:CompactForge",
 }
 _ANY = {"full": "agents.prompting.full:FullTemplate", "compact": "agents.prompting.compact:CompactTemplate"}
 

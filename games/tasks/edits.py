@@ -15,6 +15,7 @@ from games.tasks.goals import Goal, short
 from games.tasks.grid_layout import COLORS
 from games.tasks.solver import SOLVABLE, solve
 from games.tasks.spec import MAX_BUDGET, TaskSpec
+from games.tasks.text_edits import TEXT_CHANGES
 from games.tasks.worlds import world_type
 
 GENERATOR = "edit-1"
@@ -31,14 +32,14 @@ class Edit(NamedTuple):
 
     dimension: str
     direction: int
-    change: Change
-    world: str | None = None
-    """The one world whose layouts it knows, or None for any."""
+    change: Change | None = None
+    """What it does in any world; None where that is the world's own (`LAYOUT_CHANGES`)."""
 
 
 def edit_names(spec: TaskSpec) -> tuple[str, ...]:
     """Return the edits that may be tried on a task of this world."""
-    return tuple(name for name, edit in EDITS.items() if edit.world in (None, spec.world))
+    own = LAYOUT_CHANGES.get(spec.world, {})
+    return tuple(name for name, edit in EDITS.items() if edit.change is not None or name in own)
 
 
 def vary(spec: TaskSpec, edit: str, *, seed: int) -> TaskSpec | None:
@@ -51,7 +52,8 @@ def vary(spec: TaskSpec, edit: str, *, seed: int) -> TaskSpec | None:
     parent = measured(spec, max_nodes=MAX_NODES)
     if parent is None:
         return None
-    old, (dimension, direction, change, _) = dict(parent.difficulty), EDITS[edit]
+    old, (dimension, direction, change) = dict(parent.difficulty), EDITS[edit]
+    change = change or LAYOUT_CHANGES[spec.world][edit]
     draw = Chance(derive_seed(seed, GENERATOR, edit, spec.hash)).draw
     for _ in range(MAX_TRIES):
         child = _child(parent, change, draw, retime=dimension != "time_pressure")
@@ -246,16 +248,28 @@ def _pick(items: Any, draw: Draw) -> Any:
     return items[draw(len(items))]
 
 
+GRID_CHANGES: dict[str, Change] = {
+    "longer": _either_longer,
+    "shorter": _longer_or_shorter,
+    "more_objects": _more_objects,
+    "fewer_objects": _fewer_objects,
+    "more_distractors": _more_distractors,
+    "fewer_distractors": _fewer_distractors,
+}
+
+LAYOUT_CHANGES: dict[str, dict[str, Change]] = {"grid": GRID_CHANGES, "text": TEXT_CHANGES}
+"""For each world, the change of its layouts behind each edit that needs one."""
+
 EDITS: dict[str, Edit] = {
     "less_time": Edit("time_pressure", +1, _less_time),
     "more_time": Edit("time_pressure", -1, _more_time),
     "more_rules": Edit("rule_depth", +1, _more_rules),
     "fewer_rules": Edit("rule_depth", -1, _fewer_rules),
-    "longer": Edit("path_length", +1, _either_longer, "grid"),
-    "shorter": Edit("path_length", -1, _longer_or_shorter, "grid"),
-    "more_objects": Edit("objects", +1, _more_objects, "grid"),
-    "fewer_objects": Edit("objects", -1, _fewer_objects, "grid"),
-    "more_distractors": Edit("distractors", +1, _more_distractors, "grid"),
-    "fewer_distractors": Edit("distractors", -1, _fewer_distractors, "grid"),
+    "longer": Edit("path_length", +1),
+    "shorter": Edit("path_length", -1),
+    "more_objects": Edit("objects", +1),
+    "fewer_objects": Edit("objects", -1),
+    "more_distractors": Edit("distractors", +1),
+    "fewer_distractors": Edit("distractors", -1),
 }
 """Every edit, two for each dimension."""

@@ -161,20 +161,20 @@ class TaskSpec:
         return replace(self, difficulty=_read_difficulty(values))
 
 
-def parse_json(text: str | bytes) -> object:
+def parse_json(text: str | bytes, *, max_bytes: int = MAX_BYTES) -> object:
     """Decode JSON, strictly and in bounds: no repeated key, no NaN or infinity, no deep nesting.
 
     Raises `TaskTooBig` or `BadTask`, in one line.
     """
-    if len(text) > MAX_BYTES:
-        raise TaskTooBig(f"task: got {len(text)} bytes, at most {MAX_BYTES} are allowed")
+    if len(text) > max_bytes:
+        raise TaskTooBig(f"task: got {len(text)} bytes, at most {max_bytes} are allowed")
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
             raise BadTask(f"task: got bytes that are not UTF-8, at position {error.start}") from None
-    elif len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise TaskTooBig(f"task: got more than {MAX_BYTES} bytes, no more are allowed")
+    elif len(text.encode("utf-8", "surrogatepass")) > max_bytes:
+        raise TaskTooBig(f"task: got more than {max_bytes} bytes, no more are allowed")
     depth = 0
     for mark in _STRINGS.sub("", text):
         depth += (mark in "[{") - (mark in "]}")

@@ -5,9 +5,10 @@ from typing import Any
 from games.errors import BadTask
 from games.tasks.goals import short
 from games.tasks.grid import Grid
+from games.tasks.text import TextWorld
 from games.tasks.world import World
 
-WORLDS: dict[str, type[World[Any]]] = {Grid.name: Grid}
+WORLDS: dict[str, type[World[Any]]] = {Grid.name: Grid, TextWorld.name: TextWorld}
 
 
 def world_type(name: object) -> type[World[Any]]:

@@ -62,6 +62,9 @@ def test_a_person_is_seated_elsewhere() -> None:
         ("robot", "player: got 'robot'"),
         ("a=b=random", "player: got 'b=random'"),
         ("random:fast", "random takes nothing after a colon"),
+        ("planner:", "after planner: a skill from 0 to 1 is needed, as in planner:0.6"),
+        ("planner:2", "after planner: a skill from 0 to 1"),
+        ("a=planner:nan", "after planner: a skill from 0 to 1"),
         ("=random", "1 or more visible characters"),
         ("  =random", "1 or more visible characters"),
     ],
@@ -114,3 +117,14 @@ def test_every_kind_plays_the_games_it_lists_and_no_other(spec: str, name: str) 
 def test_random_and_scripted_play_every_game() -> None:
     assert KINDS["random"].games() == KINDS["scripted"].games() == game_names()
     assert KINDS["equilibrium"].games() == ["kuhn"]
+
+
+def test_a_planner_s_skill_is_a_knob() -> None:
+    game = load_game("forge")
+    seat = Seat(game, 3, game.parse_options(None), 0, 7)
+    assert parse_player("weak=planner:0.25") == Player("weak", "planner:0.25")
+    weak, usual = make_agent("planner:0.25", seat), make_agent("planner", seat)
+    assert getattr(weak, "skill", None) == 0.25 != getattr(usual, "skill", None)
+    check_plays(Player("p", "planner:1"), game="forge")
+    with pytest.raises(PlayerCannotPlay, match="not kuhn"):
+        check_plays(Player("p", "planner:1"), game="kuhn")

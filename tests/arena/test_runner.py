@@ -143,7 +143,7 @@ def test_what_goes_wrong_in_a_match_is_a_report_in_one_line(monkeypatch: pytest.
     def broken(spec: str, seat: Seat) -> Agent:
         raise RuntimeError("no weights\nat all")
 
-    assert run(job(game="chess")).error == "game: got 'chess', known are avalon, kuhn, werewolf"
+    assert run(job(game="chess")).error == "game: got 'chess', known are avalon, forge, kuhn, werewolf"
     assert run(job(seats=3)).error is not None
     assert "equilibrium plays kuhn" in str(
         run(job(None, game="avalon", seats=5, players={"a": "equilibrium", "b": "random"})).error

@@ -13,6 +13,8 @@ TINY = {
     "host_flat": ["--matches", "4", "--blocks", "2"],
     "session_fuzz": ["--frames", "300"],
     "kuhn_openspiel": ["--games", "3", "--rounds", "2"],
+    "memory": ["--episodes", "30", "--tasks", "10", "--calls", "1"],
+    "tasks_batch": ["--games", "2", "--rounds", "2", "--worlds", "8"],
     "tasks_minigrid": ["--games", "1", "--rounds", "2"],
     "werewolf_textarena": ["--games", "1", "--rounds", "2", "--words", "3"],
     "record_size": ["--games", "1", "--rounds", "1", "--matches", "2"],
@@ -20,12 +22,15 @@ TINY = {
     "tournament_scaling": ["--games", "2", "--rounds", "1"],
     "host_load": ["--matches", "2", "--rounds", "1", "--think-s", "0.01", "--echo-s", "0.2"],
     "spectator_load": ["--spectators", "5", "--events", "10", "--rounds", "1"],
+    "forge": ["--matches", "2", "--rounds", "1"],
     "fault_sweep": ["--runs", "2", "--faults", "2", "--agents", "2", "--matches", "1"],
 }
 SAYS = {
     "host_flat": ["CPU ms a match", "matches and seats held"],
     "session_fuzz": ["300 frames, none raised", "| bad_message "],
     "kuhn_openspiel": ["| ours ", "games/s"],
+    "memory": ["10 tasks and 30 attempts", "| 8 most similar tasks ", "first search after opening"],
+    "tasks_batch": ["| ours, 13×13 ", "million steps/s", "single engine's: True"],
     "tasks_minigrid": ["| ours ", "steps/s", "levels/s"],
     "werewolf_textarena": ["| ours ", "actions/s"],
     "record_size": ["| scripted |", "| random ", "verify / play", "mean bytes"],
@@ -33,6 +38,7 @@ SAYS = {
     "tournament_scaling": ["matches/s", "two processes are faster by", "| 2 "],
     "host_load": ["memory of an idle connection", "| arena ", "| bare echo of ", "failed 0; errors 0"],
     "spectator_load": ["| 4 of 4 ", "started over"],
+    "forge": ["matches/s", "ms of CPU a match", "| record "],
     "fault_sweep": ["| failed by name ", "Every record verifies, every failure is named"],
 }
 PEERS = {"kuhn_openspiel": "pyspiel", "tasks_minigrid": "minigrid", "werewolf_textarena": "textarena"}

@@ -24,6 +24,12 @@ SETUPS: dict[str, list[dict[str, Any]]] = {
         {"roles": "merlin,percival,assassin,oberon", "lady": True, "speech_rounds": 2},
         {"roles": "", "speech_rounds": 0},
     ],
+    "forge": [
+        {"rounds": 2, "attempts": 1},
+        {"mode": "duel", "rounds": 1, "attempts": 2, "prove": True},
+        {"mode": "relay", "rounds": 1},
+        {"mode": "relay", "rounds": 2, "hint_chars": 0, "leash": 3},
+    ],
     "werewolf": [
         {},
         {"ties": "runoff", "reveal": False},

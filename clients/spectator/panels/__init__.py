@@ -4,12 +4,14 @@ from functools import cache
 
 from clients.spectator.panels.avalon import AvalonPanel
 from clients.spectator.panels.base import GamePanel
+from clients.spectator.panels.forge import ForgePanel
 from clients.spectator.panels.generic import GenericPanel
 from clients.spectator.panels.kuhn import KuhnPanel
 from clients.spectator.panels.werewolf import WerewolfPanel
 
 _PANELS: dict[str, type[GamePanel]] = {
     "avalon": AvalonPanel,
+    "forge": ForgePanel,
     "kuhn": KuhnPanel,
     "werewolf": WerewolfPanel,
 }

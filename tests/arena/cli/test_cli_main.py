@@ -82,7 +82,7 @@ def test_version(arena: Any) -> None:
             "Error: Invalid value for '--seed': got '1.5', allowed are whole",
         ),
         (["play", "kuhn", "--seed", str(2**63)], "allowed are whole numbers from 0 to 9223372036854775807"),
-        (["play", "chess"], "Error: game: got 'chess', known are avalon, kuhn, werewolf"),
+        (["play", "chess"], "Error: game: got 'chess', known are avalon, forge, kuhn, werewolf"),
         (
             ["play", "avalon", "--players", "4"],
             "Error: avalon seats: got 4, The Resistance: Avalon is played by 5",

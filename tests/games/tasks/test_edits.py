@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -6,25 +8,36 @@ from games.errors import BadTask
 from games.tasks.cases import seed_case
 from games.tasks.check import Attempt, check
 from games.tasks.difficulty import measured
-from games.tasks.edits import EDITS, edit_names, vary
+from games.tasks.edits import EDITS, LAYOUT_CHANGES, edit_names, vary
 from games.tasks.generate import Knobs, generate
 from games.tasks.solver import solve_task
 from games.tasks.spec import DIMENSIONS, TaskSpec
+from games.tasks.text_generate import generate_text
+from games.tasks.worlds import WORLDS
 
 
 def test_every_dimension_has_an_edit_each_way() -> None:
     assert {(edit.dimension, edit.direction) for edit in EDITS.values()} == {
         (dimension, direction) for dimension in DIMENSIONS for direction in (1, -1)
     }
-    assert edit_names(seed_case()) == tuple(EDITS)
+    assert edit_names(seed_case()) == edit_names(generate_text(1)) == tuple(EDITS)
+    assert LAYOUT_CHANGES.keys() == WORLDS.keys()
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 500), st.sampled_from(sorted(EDITS)), st.integers(0, 2**63 - 1))
+@given(
+    st.integers(0, 500),
+    st.sampled_from(sorted(EDITS)),
+    st.integers(0, 2**63 - 1),
+    st.sampled_from(["grid", "text"]),
+)
 def test_a_child_is_proven_measured_and_moved_the_way_it_should(
-    parent_seed: int, name: str, seed: int
+    parent_seed: int, name: str, seed: int, world: str
 ) -> None:
-    parent = generate(parent_seed, Knobs(objects=3, rule_depth=2, distractors=2, patrols=parent_seed % 2))
+    if world == "grid":
+        parent = generate(parent_seed, Knobs(objects=3, rule_depth=2, distractors=2, patrols=parent_seed % 2))
+    else:
+        parent = generate_text(parent_seed, Knobs(objects=3, rule_depth=2, distractors=2))
     child = vary(parent, name, seed=seed)
     assert vary(parent, name, seed=seed) == child
     if child is None:
@@ -40,9 +53,10 @@ def test_a_child_is_proven_measured_and_moved_the_way_it_should(
     assert check(child, Attempt(child.hash, plan)).success
 
 
+@pytest.mark.parametrize("make", [generate, generate_text])
 @pytest.mark.parametrize("name", sorted(EDITS))
-def test_nearly_every_edit_finds_a_child_of_most_parents(name: str) -> None:
-    parents = [generate(seed, Knobs(objects=3, rule_depth=2, distractors=2)) for seed in range(12)]
+def test_nearly_every_edit_finds_a_child_of_most_parents(name: str, make: Any) -> None:
+    parents = [make(seed, Knobs(objects=3, rule_depth=2, distractors=2)) for seed in range(12)]
     assert sum(vary(parent, name, seed=1) is not None for parent in parents) >= 8
 
 

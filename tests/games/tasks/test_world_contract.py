@@ -13,9 +13,9 @@ from games.tasks.goals import PREDICATES, Goal, check_name
 from games.tasks.spec import TaskSpec
 from games.tasks.world import FAULTS, WAIT, World
 from games.tasks.worlds import WORLDS, world_type
-from tests.games.tasks.worlds_for_tests import goal_data, grids, parsed
+from tests.games.tasks.worlds_for_tests import goal_data, grids, parsed, text_worlds
 
-STRATEGIES: dict[str, st.SearchStrategy[Any]] = {"grid": grids()}
+STRATEGIES: dict[str, st.SearchStrategy[Any]] = {"grid": grids(), "text": text_worlds()}
 GAINED_BY = {"has": "take", "opened": "open", "delivered": "drop", "at": "move"}
 
 worlds = st.one_of([STRATEGIES[name] for name in sorted(STRATEGIES)])

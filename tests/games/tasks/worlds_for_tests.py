@@ -10,6 +10,8 @@ from games.errors import BadTask
 from games.tasks.cases import seed_case
 from games.tasks.goals import Goal
 from games.tasks.grid import MOVES, Grid
+from games.tasks.text import TextWorld
+from games.tasks.text_layout import DIRECTIONS
 
 SEED_TASK: dict[str, Any] = seed_case().to_data()
 SEED_LAYOUT: dict[str, Any] = SEED_TASK["layout"]
@@ -63,6 +65,51 @@ def _path(draw: st.DrawFn, cells: list[tuple[int, int]], start: tuple[int, int])
 
 def grids(*, side: int = 6, patrols: bool = True) -> st.SearchStrategy[Grid]:
     return layouts(side=side, patrols=patrols).map(Grid.parse)
+
+
+@st.composite
+def text_layouts(draw: st.DrawFn, *, most_rooms: int = 4) -> dict[str, Any]:
+    """Small text worlds: a random tree of rooms, perhaps a loop, and a few things with locks and a recipe."""
+    rooms = ["hall", "kitchen", "attic", "cellar", "garden", "shed"][: draw(st.integers(2, most_rooms))]
+    keys = ["brass key", "iron key"][: draw(st.integers(0, 2))]
+    used: set[tuple[str, str]] = set()
+    ways: list[dict[str, Any]] = []
+    ends = [(draw(st.sampled_from(rooms[:i])), rooms[i]) for i in range(1, len(rooms))]
+    ends += [(rooms[0], rooms[-1])] * draw(st.integers(0, 1))
+    for a, b in ends:
+        free = [go for go, back in DIRECTIONS.items() if (a, go) not in used and (b, back) not in used]
+        if not free:
+            continue
+        go = draw(st.sampled_from(free))
+        used |= {(a, go), (b, DIRECTIONS[go])}
+        way: dict[str, Any] = {"from": a, "go": go, "to": b}
+        if draw(st.integers(0, 2)) == 0:
+            way["door"] = f"door {len(ways)}"
+            if keys and draw(st.booleans()):
+                way["key"] = draw(st.sampled_from(keys))
+        ways.append(way)
+    somewhere = st.sampled_from(rooms)
+    things: list[dict[str, Any]] = []
+    boxes = ["chest", "crate"][: draw(st.integers(0, 2))]
+    for name in boxes:
+        things.append({"kind": "container", "name": name, "in": draw(somewhere)})
+        if keys and draw(st.booleans()):
+            things[-1]["key"] = draw(st.sampled_from(keys))
+    surfaces = ["table", "stove"][: draw(st.integers(0, 2))]
+    things += [{"kind": "surface", "name": name, "in": draw(somewhere)} for name in surfaces]
+    things += [{"kind": "key", "name": name, "in": draw(st.sampled_from(rooms + boxes))} for name in keys]
+    items = ["lamp", "carrot", "water"][: draw(st.integers(0, 3))]
+    things += [{"kind": "item", "name": name, "in": draw(st.sampled_from(rooms + boxes))} for name in items]
+    recipes = []
+    if surfaces and items and draw(st.booleans()):
+        of = draw(st.lists(st.sampled_from(items), min_size=1, max_size=2, unique=True))
+        recipes.append({"makes": "soup", "of": of, "on": draw(st.sampled_from(surfaces))})
+    data = {"rooms": rooms, "start": draw(somewhere), "ways": ways, "things": draw(st.permutations(things))}
+    return {**data, "recipes": recipes} if recipes else data
+
+
+def text_worlds(*, most_rooms: int = 4) -> st.SearchStrategy[TextWorld]:
+    return text_layouts(most_rooms=most_rooms).map(TextWorld.parse)
 
 
 @st.composite

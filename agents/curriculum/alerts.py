@@ -1,0 +1,68 @@
+"""What should wake somebody: success collapses, duplicates pile up, the judge disagrees with itself. Pure functions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.curriculum.config import Alarms
+from agents.curriculum.metrics import Share
+from agents.curriculum.rows import AttemptRow
+
+REPEATS = ("duplicate", "similar")
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One thing that is wrong: its kind, and one line with the figure and its bound."""
+
+    kind: str
+    """`collapse`, `duplicates` or `disagreement`."""
+    text: str
+    value: float
+    bound: float
+
+    def to_data(self) -> dict[str, object]:
+        """Return it as JSON-compatible data."""
+        return {"kind": self.kind, "text": self.text, "value": self.value, "bound": self.bound}
+
+
+def collapse(rows: Sequence[AttemptRow], alarms: Alarms) -> Alert | None:
+    """Return an alert if success at the last training attempts is surely (95 %) below the bound."""
+    latest = [row for row in rows if row.purpose == "train"][-alarms.window :]
+    share = Share.of(latest)
+    if len(latest) < alarms.window or share.interval is None or share.interval[1] >= alarms.collapse:
+        return None
+    value = share.successes / share.attempts
+    text = f"success collapsed: {share.successes} of the last {share.attempts} attempts, under {alarms.collapse:.0%}"
+    return Alert("collapse", text, value, alarms.collapse)
+
+
+def duplicates(accepted: int, refused: Mapping[str, int], alarms: Alarms) -> Alert | None:
+    """Return an alert if too many of the tasks that were made repeat old ones.
+
+    `accepted` and `refused` (by reason, as in `Batch.refused`) count what the latest `window` proposals or more
+    came to.
+    """
+    repeats = sum(refused.get(reason, 0) for reason in REPEATS)
+    made = accepted + sum(count for reason, count in refused.items() if reason not in ("unmade", "given_up"))
+    if made < alarms.window or repeats / made <= alarms.duplicates:
+        return None
+    text = f"duplicates pile up: {repeats} of {made} tasks repeat old ones, over {alarms.duplicates:.0%}"
+    return Alert("duplicates", text, repeats / made, alarms.duplicates)
+
+
+def disagreement(verdicts: Iterable[tuple[str, bool]], alarms: Alarms) -> Alert | None:
+    """Return an alert if the judge contradicts itself on too many cases.
+
+    `verdicts` are (case, accepted) pairs; only cases judged more than once count, the newest `window` of them.
+    """
+    by_case: dict[str, list[bool]] = {}
+    for case, accepted in verdicts:
+        by_case.setdefault(case, []).append(accepted)
+    again = [answers for answers in by_case.values() if len(answers) > 1][-alarms.window :]
+    if not again:
+        return None
+    torn = sum(len(set(answers)) > 1 for answers in again)
+    if torn / len(again) <= alarms.disagreement:
+        return None
+    text = f"the judge disagrees with itself: on {torn} of {len(again)} cases, over {alarms.disagreement:.0%}"
+    return Alert("disagreement", text, torn / len(again), alarms.disagreement)

@@ -1,0 +1,46 @@
+import re
+import xml.etree.ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.plots import HEIGHT, LEFT, RIGHT, WIDTH, bars, legend, lines
+
+values = st.lists(st.one_of(st.none(), st.floats(0, 1000)), min_size=1, max_size=30)
+
+
+@given(values, st.sampled_from([None, 0.0]), st.sampled_from([None, 2000.0]))
+def test_lines_stay_inside_and_leave_gaps(
+    found: list[float | None], low: float | None, high: float | None
+) -> None:
+    svg = lines(list(range(len(found))), {"a<b": found}, y="x & y", low=low, high=high)
+    root = ET.fromstring(svg)
+    points = [
+        pair.split(",") for line in root.findall(".//polyline") for pair in line.attrib["points"].split()
+    ]
+    marks = [(float(x), float(y)) for x, y in points]
+    marks += [(float(c.attrib["cx"]), float(c.attrib["cy"])) for c in root.findall(".//circle")]
+    assert len(marks) == sum(value is not None for value in found)
+    assert all(LEFT <= x <= WIDTH - RIGHT + 0.1 and 0 <= y <= HEIGHT for x, y in marks)
+
+
+def test_higher_is_higher_and_a_band_is_marked() -> None:
+    svg = lines([0, 1], {"a": [0.2, 0.9]}, y="share", low=0, high=1, band=(0.35, 0.65))
+    (line,) = re.findall(r'points="([^"]+)"', svg)
+    (_, first), (_, last) = (pair.split(",") for pair in line.split())
+    assert float(last) < float(first)
+    assert "<rect" in svg
+
+
+@given(st.lists(st.floats(0, 10_000), min_size=1, max_size=8))
+def test_bars_have_the_heights_of_their_values(found: list[float]) -> None:
+    root = ET.fromstring(bars([str(i) for i in range(len(found))], {"one": found, "two": found}, y="n"))
+    heights = [float(rect.attrib["height"]) for rect in root.findall(".//rect")]
+    assert len(heights) == 2 * len(found)
+    assert heights[: len(found)] == heights[len(found) :]
+    scale = max(heights) / max(found) if max(found) else 0.0
+    assert all(abs(height - scale * value) < 0.2 for height, value in zip(heights, found, strict=False))
+
+
+def test_a_legend_escapes_names() -> None:
+    assert "&lt;b&gt;" in legend(["<b>"])
