@@ -26,10 +26,16 @@ class Desk:
         self.home = home
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="arena-desk")
         self._store: Store | None = None
+        self.waiting = 0
+        """How much was asked for and is not done."""
 
     async def run(self, work: Callable[[Store], T]) -> T:
         """Do `work` with the store, after all that was asked for before; return or raise what it does."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
+        self.waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
+        finally:
+            self.waiting -= 1
 
     async def close(self) -> None:
         """Do what is left, then let go of the store and the thread."""

@@ -446,7 +446,9 @@ class Host:
             return
         finally:
             self._starting -= 1
-            self._seating = {claim: it for claim, it in self._seating.items() if it not in chairs}
+            for chair in chairs:
+                if chair.claim is not None and self._seating.get(chair.claim) is chair:
+                    del self._seating[chair.claim]
         for seat, chair in enumerate(chairs):
             if not chair.remote:
                 continue

@@ -95,10 +95,10 @@ def finish_hosted(
         index: number of the match in the tournament.
         deal: the deal, in a tournament.
     """
-    if tournament is None:
-        tournament, index = open_play(store), number
-    store.add_reports(tournament, reports=[(index, deal, report)], home=home)
     with store.write() as connection:
+        if tournament is None:
+            tournament, index = open_play(store), number
+        store.add_reports(tournament, reports=[(index, deal, report)], home=home)
         connection.execute("update hosted set status = ? where id = ?", (FINISHED, number))
     if report.error is not None and report.record is not None:
         _note(report.record).unlink(missing_ok=True)

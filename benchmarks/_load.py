@@ -104,20 +104,15 @@ async def server(arguments: argparse.Namespace) -> None:
 
     prepare_process()
     samples: list[tuple[float, float]] = []
-    measuring = False
 
     class Precise(Stopwatch):
-        """By the wall clock, and by this process's processor time as well, while that is measured.
-
-        Reading the latter is a system call, and dear enough to show in how much the server does.
-        """
+        """By the wall clock, and by this process's processor time as well. It costs system calls of its own."""
 
         _began: tuple[float, float] | None = None
 
         def reply(self) -> None:
             super().reply()
-            if measuring:
-                self._began = (time.perf_counter(), time.process_time())
+            self._began = (time.perf_counter(), time.process_time())
 
         def ask(self) -> None:
             super().ask()
@@ -125,8 +120,6 @@ async def server(arguments: argparse.Namespace) -> None:
                 wall, own = self._began
                 samples.append((time.perf_counter() - wall, time.process_time() - own))
                 self._began = None
-
-    table.Stopwatch = Precise
 
     rates = dict.fromkeys(["messages_per_s", "joins_per_s", "connects_per_s", "requests_per_s"], NO_LIMIT)
     limits = dict.fromkeys(["max_connections", "max_connections_per_address", "max_watchers"], 10_000)
@@ -145,10 +138,9 @@ async def server(arguments: argparse.Namespace) -> None:
         return made.metrics.registry.get_sample_value(name, labels) or 0.0
 
     async def answer(command: dict[str, Any]) -> dict[str, Any]:
-        nonlocal measuring
         if command["do"] == "pace":
             return await _pace(made, command)
-        measuring = command.get("measure", False)
+        table.Stopwatch = Precise if command.get("measure") else Stopwatch  # of the matches that begin now
         taken = samples.copy()
         samples.clear()
         return {
