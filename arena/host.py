@@ -145,7 +145,7 @@ class Host:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._matches.settle()
+        await self._matches.owed.settle()
         await self._desk.close()
 
     async def _catch_up(self, contest: Contest) -> None:

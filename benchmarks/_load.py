@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -205,10 +205,12 @@ def _public_entries(count: int) -> list[Any]:
 async def echo(arguments: argparse.Namespace) -> None:
     """A bare websockets server that sends back what it gets."""
     from websockets.asyncio.server import serve
+    from websockets.exceptions import ConnectionClosed
 
     async def handle(client: Any) -> None:
-        async for frame in client:
-            await client.send(frame)
+        with suppress(ConnectionClosed):
+            async for frame in client:
+                await client.send(frame)
 
     async with serve(handle, "127.0.0.1", 0, compression=None, ping_interval=None) as running:
         port = next(iter(running.sockets)).getsockname()[1]
@@ -311,37 +313,54 @@ class _Agent:
                 await self.flush()
 
 
+async def bare_agents(arguments: argparse.Namespace) -> None:
+    """Agents that cost as little as can be, and play matches of five at random, all at once."""
+    from benchmarks._bare import bare_agent
+
+    players = await _all_of(bare_agent, arguments)
+
+    async def answer(command: dict[str, Any]) -> dict[str, Any]:
+        start = time.monotonic()
+        await asyncio.gather(*(player.play("avalon", 5) for player in players))
+        trouble: Counter[str] = Counter()
+        for player in players:
+            trouble.update(player.trouble)
+            player.trouble.clear()
+        return {"wall_s": time.monotonic() - start, "trouble": dict(trouble)}
+
+    await commands(answer)
+
+
 async def echoers(arguments: argparse.Namespace) -> None:
-    """Connections that send a frame and wait for it to come back, over and over."""
-    from websockets.asyncio.client import connect
+    """Connections that send a frame and wait for it to come back, over and over, at as little cost as can be."""
+    from benchmarks._bare import BareEchoer
 
-    async with AsyncExitStack() as stack:
-        sockets: list[Any] = []
-        for _ in range(0, arguments.agents, 50):
-            sockets += await asyncio.gather(
-                *(
-                    stack.enter_async_context(connect(arguments.url, compression=None, ping_interval=None))
-                    for _ in range(min(50, arguments.agents - len(sockets)))
-                )
-            )
-        say(connected=len(sockets))
+    sockets = await _all_of(lambda url, number: BareEchoer.connect(url), arguments)
 
-        async def answer(command: dict[str, Any]) -> dict[str, Any]:
-            frame = bytes(command["bytes"])
-            start = time.monotonic()
+    async def answer(command: dict[str, Any]) -> dict[str, Any]:
+        start = time.monotonic()
+        for client in sockets:
+            client.start(command["bytes"])
+        await asyncio.sleep(command["seconds"])
+        for client in sockets:
+            client.going = False
+        await asyncio.gather(*(client.done for client in sockets))
+        return {
+            "messages": 2 * sum(client.count for client in sockets),
+            "wall_s": time.monotonic() - start,
+        }
 
-            async def one(client: Any) -> int:
-                count = 0
-                while time.monotonic() - start < command["seconds"]:
-                    await client.send(frame)
-                    await client.recv()
-                    count += 1
-                return count
+    await commands(answer)
 
-            counts = await asyncio.gather(*map(one, sockets))
-            return {"messages": 2 * sum(counts), "wall_s": time.monotonic() - start}
 
-        await commands(answer)
+async def _all_of(connect: Callable[[str, int], Awaitable[Any]], arguments: argparse.Namespace) -> list[Any]:
+    """Return as many connections as there are to be, and say that they are there."""
+    made: list[Any] = []
+    for start in range(0, arguments.agents, 50):
+        numbers = range(start, min(start + 50, arguments.agents))
+        made += await asyncio.gather(*(connect(arguments.url, number) for number in numbers))
+    say(connected=len(made))
+    return made
 
 
 async def spectators(arguments: argparse.Namespace) -> None:
@@ -420,7 +439,14 @@ def _narrow(url: str) -> socket.socket:
     return made
 
 
-ROLES = {"server": server, "echo": echo, "agents": agents, "echoers": echoers, "spectators": spectators}
+ROLES = {
+    "server": server,
+    "echo": echo,
+    "agents": agents,
+    "bare_agents": bare_agents,
+    "echoers": echoers,
+    "spectators": spectators,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
