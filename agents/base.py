@@ -62,6 +62,9 @@ class Agent(ABC):
     keeps_time: ClassVar[bool] = False
     """Whether `act` always ends by itself, in time, so that the match sets it no deadline."""
 
+    observes: ClassVar[bool] = True
+    """Whether it is to be told of events through `observe`."""
+
     def __init__(self, seat: Seat) -> None:
         self.seat = seat
 

@@ -41,14 +41,15 @@ class _Table:
         self.broken: dict[int, str] = {}
         self.counts: list[Counter[str]] = [Counter() for _ in agents]
         self._pending: list[list[Event]] = [[] for _ in agents]
+        self._observing = [seat for seat, agent in enumerate(agents) if agent.observes]
 
     def tell(self, entries: Sequence[Entry]) -> None:
         """Note the events for the seats that may see them; they are delivered before the seat's next turn."""
         for entry in entries:
             if isinstance(entry, Event):
-                audience = range(len(self.agents)) if entry.audience is None else entry.audience
-                for seat in audience:
-                    self._pending[seat].append(entry)
+                for seat in self._observing:
+                    if entry.audience is None or seat in entry.audience:
+                        self._pending[seat].append(entry)
                 if entry.kind in REFEREE_KINDS:
                     tally(self.counts[entry.data["seat"]], entry)
 

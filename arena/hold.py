@@ -1,5 +1,6 @@
 """A seat that a connection holds: how much of it the client was told, and what comes next."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from arena.frames import Frame, events_frame, turn_frame
@@ -46,41 +47,38 @@ class Hold:
             deadline_s=agent.clocks.deadline_s,
         )
 
-    def news(self, *, schema: bool, now: float, subprotocol: str) -> list[Frame]:
+    def news(self, *, schema: bool, clock: Callable[[], float], subprotocol: str) -> list[Frame]:
         """Return the next frames: a batch of events, and after the last one the open turn or the end.
 
         Args:
             schema: whether a turn's action space goes out as a JSON schema too.
-            now: seconds, of the clock that the turn's deadline is measured by.
+            clock: seconds, those that the turn's deadline is measured by.
             subprotocol: the encoding.
         """
         agent = self.agent
         frames: list[Frame] = []
+        match = agent.info.match
         batch = agent.log[self.sent : self.sent + MAX_BATCH]
         if batch:
-            count, events = events_frame(agent.info.match, batch, first=self.sent, subprotocol=subprotocol)
+            count, events = events_frame(match, batch, first=self.sent, subprotocol=subprotocol)
             self.sent += count
             frames.append(events)
-        if not self.told:
-            return frames
+            if not self.told:
+                return frames
+        asked = agent.asked
         if agent.over is not None:
             frames.append(encode(agent.over, subprotocol=subprotocol))
-        elif (turn := self._turn(schema=schema, now=now, subprotocol=subprotocol)) is not None:
-            frames.append(turn)
+        elif asked is not None and asked.state is None and asked.request != self.turn:
+            self.turn = asked.request
+            frames.append(
+                turn_frame(
+                    match,
+                    asked.request,
+                    asked.turn,
+                    deadline_s=max(0.0, asked.ends_at - clock()),
+                    bank_s=agent.bank_s,
+                    schema=schema,
+                    subprotocol=subprotocol,
+                )
+            )
         return frames
-
-    def _turn(self, *, schema: bool, now: float, subprotocol: str) -> Frame | None:
-        """Return the open turn, once."""
-        asked = self.agent.asked
-        if asked is None or asked.state is not None or asked.request == self.turn:
-            return None
-        self.turn = asked.request
-        return turn_frame(
-            self.agent.info.match,
-            asked.request,
-            asked.turn,
-            deadline_s=max(0.0, asked.ends_at - now),
-            bank_s=self.agent.bank_s,
-            schema=schema,
-            subprotocol=subprotocol,
-        )

@@ -145,7 +145,7 @@ class Host:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._matches.settle()
+        await self._matches.owed.settle()
         await self._desk.close()
 
     async def _catch_up(self, contest: Contest) -> None:
@@ -446,7 +446,9 @@ class Host:
             return
         finally:
             self._starting -= 1
-            self._seating = {claim: it for claim, it in self._seating.items() if it not in chairs}
+            for chair in chairs:
+                if chair.claim is not None and self._seating.get(chair.claim) is chair:
+                    del self._seating[chair.claim]
         for seat, chair in enumerate(chairs):
             if not chair.remote:
                 continue

@@ -53,7 +53,15 @@ class HostedMatch:
 def add_hosted(
     store: Store, *, match: str, record: str, setup: dict[str, Any], seats: Sequence[HostedSeat]
 ) -> int:
-    """Note a match before it begins and return its number. `record` is relative to the home."""
+    """Note a match before it begins and return its number.
+
+    Args:
+        store: the store.
+        match: its name.
+        record: the path of its record, relative to the home.
+        setup: what the header does not hold.
+        seats: those that are played over connections.
+    """
     with store.write() as connection:
         cursor = connection.execute(
             "insert into hosted (match, record, status, setup) values (?, ?, ?, ?)",
@@ -95,13 +103,11 @@ def finish_hosted(
         index: number of the match in the tournament.
         deal: the deal, in a tournament.
     """
-    if tournament is None:
-        tournament, index = open_play(store), number
-    store.add_reports(tournament, reports=[(index, deal, report)], home=home)
     with store.write() as connection:
+        if tournament is None:
+            tournament, index = open_play(store), number
+        store.add_reports(tournament, reports=[(index, deal, report)], home=home)
         connection.execute("update hosted set status = ? where id = ?", (FINISHED, number))
-    if report.error is not None and report.record is not None:
-        _note(report.record).unlink(missing_ok=True)
 
 
 def note_failure(record: Path, reason: str) -> None:
@@ -111,6 +117,12 @@ def note_failure(record: Path, reason: str) -> None:
     """
     with suppress(OSError):
         _note(record).write_text(reason, encoding="utf-8")
+
+
+def forget_failure(record: Path) -> None:
+    """Take the note away: the store says it. Raises nothing."""
+    with suppress(OSError):
+        _note(record).unlink(missing_ok=True)
 
 
 def noted_failure(record: Path) -> str | None:

@@ -126,6 +126,7 @@ class RemoteAgent(Agent):
     """
 
     keeps_time = True
+    observes = False
 
     def __init__(
         self,
@@ -149,6 +150,8 @@ class RemoteAgent(Agent):
         """The token, where it is known; the store knows its hash."""
         self.log: list[WireEvent] = []
         """What the seat was told, as `[kind, data]`."""
+        self._told = 0
+        """Events of which the connection knows."""
         self.closed: list[Closed] = []
         """Why each request is no longer open; the first request is number 1."""
         self.asked: Asked | None = None
@@ -170,7 +173,7 @@ class RemoteAgent(Agent):
     # The match's side
 
     def observe(self, events: Sequence[Event]) -> None:
-        """Events were sent when they fell (see `tell`)."""
+        """Events are sent when they fall."""
 
     def begin(self, turn: Turn) -> asyncio.Future[Decision]:
         if self.gone:
@@ -186,11 +189,13 @@ class RemoteAgent(Agent):
             self._timer.cancel()
             self._timer = None
 
-    def tell(self, events: Sequence[WireEvent]) -> None:
-        """Note events that the seat may see, and let the connection know."""
+    def tell(self, events: Sequence[WireEvent] = ()) -> None:
+        """Note events that the seat may see, and let the connection know of what is new in the log."""
         self.log.extend(events)
-        if self.link is not None:
-            self.link.news(self)
+        if self._told < len(self.log):
+            self._told = len(self.log)
+            if self.link is not None:
+                self.link.news(self)
 
     def record(self, given: Input) -> None:
         """Note that an input of this seat is on disk."""
@@ -406,19 +411,25 @@ class LiveMatch:
 
     def _note(self, entries: Sequence[Entry]) -> None:
         """Tell each remote seat what it may see of these entries, all of which are on disk."""
-        news: dict[int, list[WireEvent]] = {}
+        remote, told = self.remote, False
         self.entries += len(entries)
         for entry in entries:
             if isinstance(entry, Input):
-                if entry.seat in self.remote:
-                    self.remote[entry.seat].record(entry)
+                if entry.seat in remote:
+                    remote[entry.seat].record(entry)
                 continue
+            told = True
             wire = SharedEvent([entry.kind, entry.data])
-            for seat in self.remote if entry.audience is None else entry.audience:
-                if seat in self.remote:
-                    news.setdefault(seat, []).append(wire)
-        for seat, events in news.items():
-            self.remote[seat].tell(events)
+            if entry.audience is None:
+                for agent in remote.values():
+                    agent.log.append(wire)
+            else:
+                for seat in entry.audience:
+                    if seat in remote:
+                        remote[seat].log.append(wire)
+        if told:
+            for agent in remote.values():
+                agent.tell()
 
 
 def over_message(match: str, result: MatchResult) -> Over:

@@ -282,9 +282,8 @@ class WebSocketServer:
             return
         peer.due = True
         if not self._due:
-            # Not in the next round but the one after: what one move leads to, events and then turns, comes in
-            # two, and goes out together.
-            self._loop.call_soon(self._loop.call_soon, self._flush)
+            # In the next round: what a move leads to, events and the turns that they open, goes out together.
+            self._loop.call_soon(self._flush)
         self._due.append(peer)
 
     def _flush(self) -> None:
@@ -319,15 +318,15 @@ class WebSocketServer:
     def _write(self, link: ServerConnection, frames: Sequence[Frame]) -> Sequence[Frame]:
         """Write frames, several in one go, and return those that the socket does not take now."""
         protocol, transport = link.protocol, link.transport
-        at = 0
-        while at < len(frames) and protocol.state is State.OPEN:
+        at, count = 0, len(frames)
+        while at < count and protocol.state is State.OPEN:
             if transport.get_write_buffer_size() > WRITE_LIMIT:
                 self.sent += at
                 return frames[at:]
             size = 0
             parts: list[bytes] = []
-            while at < len(frames) and size <= WRITE_LIMIT:
-                parts.append(framed(frames[at]))
+            while at < count and size <= WRITE_LIMIT:
+                parts += framed(frames[at])
                 size += len(frames[at])
                 at += 1
             # A write is a system call, and those cost more than all else here.

@@ -145,30 +145,29 @@ class Session:
     def frames_to_send(self) -> list[Frame]:
         """Return frames that are due, each once, of about `PORTION_BYTES`; call it until there are none."""
         frames: list[Frame] = []
-        if not (self._outbox or self._due or self._watching):
-            return frames
         size = 0
-        sent = 0
-        for item in self._outbox:
-            frame = item if isinstance(item, bytes | str) else encode(item, subprotocol=self._subprotocol)
-            frames.append(frame)
-            sent += 1
-            size += len(frame)
-            if size >= PORTION_BYTES:
-                break
-        del self._outbox[:sent]
+        if self._outbox:
+            for item in self._outbox:
+                frame = item if isinstance(item, bytes | str) else encode(item, subprotocol=self._subprotocol)
+                frames.append(frame)
+                size += len(frame)
+                if size >= PORTION_BYTES:
+                    break
+            del self._outbox[: len(frames)]
         if self.closing is not None:
             return frames
-        for match in list(self._due):
+        for match in tuple(self._due):
             if size >= PORTION_BYTES:
                 return frames
             hold = self._holds.get(match)
             if hold is None:
                 del self._due[match]
                 continue
-            found = self._news_of(hold)
+            found = self._news_of(match, hold)
             frames += found
             size += sum(map(len, found))
+        if not self._watching:
+            return frames
         for match, watching in list(self._watching.items()):
             if size >= PORTION_BYTES:
                 return frames
@@ -439,11 +438,10 @@ class Session:
 
     # What goes out
 
-    def _news_of(self, hold: Hold) -> list[Frame]:
-        match = hold.agent.info.match
-        frames = hold.news(schema=self._schema, now=self._clock(), subprotocol=self._subprotocol)
+    def _news_of(self, match: str, hold: Hold) -> list[Frame]:
+        frames = hold.news(schema=self._schema, clock=self._clock, subprotocol=self._subprotocol)
         if hold.told:
-            self._due.pop(match, None)
+            del self._due[match]
             if hold.agent.over is not None:
                 self._holds.pop(match, None)
                 self._end(match)

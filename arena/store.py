@@ -382,8 +382,14 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Open one transaction: all of it is kept, or none where anything is raised. Raises `StoreError`."""
+        """Open one transaction: all of it is kept, or none where anything is raised. Raises `StoreError`.
+
+        Within another one it is a part of that.
+        """
         connection = self._db.conn
+        if connection.in_transaction:
+            yield connection
+            return
         with self._guard("cannot write to the store"):
             connection.execute("begin immediate")
             try:

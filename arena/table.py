@@ -4,10 +4,8 @@ The row in the store comes before anyone is told, the record before anyone hears
 after the record's footer. Killed anywhere between, a match can be rebuilt, or its result read from its record.
 """
 
-import asyncio
 import hashlib
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,11 +18,12 @@ from agents.match import play
 from agents.players import EVERY_GAME, KINDS, make_agent
 from arena import hosted
 from arena.contest import Contest
-from arena.desk import Desk
+from arena.desk import Desk, Together
 from arena.hosted import HostedMatch, HostedSeat
 from arena.hub import Hub, MatchInfo
 from arena.live import Clock, Clocks, LiveMatch, RemoteAgent, Stopwatch, over_message
 from arena.lobby import Applicant, Setup, claim_of
+from arena.owed import Owed
 from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
 from arena.store import Store
@@ -109,6 +108,16 @@ class Table:
     plan: MatchPlan | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """A match that is to have a row and a record; `setup` is what the header does not hold."""
+
+    match: str
+    header: Header
+    setup: dict[str, Any]
+    seats: Sequence[HostedSeat]
+
+
 class Tables:
     """The matches that are being played, and who may take up which seat.
 
@@ -143,9 +152,9 @@ class Tables:
         """Remote seats by the hash of their resume token."""
         self.claims: dict[tuple[str, str], RemoteAgent] = {}
         """Remote seats by the owner and the request that they answer."""
-        self._owed: deque[tuple[str, Callable[[Store], None]]] = deque()
-        """Results that are not in the store yet, and of which match."""
+        self.owed = Owed(desk)
         self._desk = desk
+        self._begun = Together(desk, self._create)
         self._entropy = entropy
         self._observe = observe
 
@@ -192,23 +201,35 @@ class Tables:
             HostedSeat(seat, chairs[seat].owner, requests.get(seat, ""), token_hash(token))
             for seat, token in tokens.items()
         ]
-        path = record_path(match)
-
-        def create(store: Store) -> tuple[int, RecordWriter]:
-            # The row first: a row without a record is a match of which nobody was told.
-            number = hosted.add_hosted(store, match=match, record=path.as_posix(), setup=extra, seats=seats)
-            try:
-                return number, RecordWriter(self.home / path, header)
-            except ArenaError:
-                hosted.drop_hosted(store, number)
-                raise
-
-        number, writer = await self._desk.run(create)
+        number, writer = await self._begun.run(_Begin(match, header, extra, seats))
         referee = Referee(state, retries=self.settings.retries)
         live = self._live(match, header, referee, writer, self.settings.clocks)
         specs = tuple(chair.spec for chair in chairs)
         players = tuple(chair.name for chair in chairs)
         return Table(number, live, players, specs, requests, contest, plan), tokens
+
+    def _create(self, store: Store, asked: Sequence["_Begin"]) -> list[tuple[int, RecordWriter] | ArenaError]:
+        """Return the number and the record of each match that begins. Raises `StoreError`."""
+        # The rows first: a row without a record is a match of which nobody was told.
+        with store.write():
+            numbers = [
+                hosted.add_hosted(
+                    store,
+                    match=one.match,
+                    record=record_path(one.match).as_posix(),
+                    setup=one.setup,
+                    seats=one.seats,
+                )
+                for one in asked
+            ]
+        made: list[tuple[int, RecordWriter] | ArenaError] = []
+        for number, one in zip(numbers, asked, strict=True):
+            try:
+                made.append((number, RecordWriter(self.home / record_path(one.match), one.header)))
+            except ArenaError as error:
+                hosted.drop_hosted(store, number)
+                made.append(error)
+        return made
 
     def rebuild(self, match: HostedMatch, record: Record) -> Table:
         """Set a match up again from its record, what the record lacks written. Blocks.
@@ -283,8 +304,7 @@ class Tables:
                 store, number, report=report, home=self.home, tournament=row, index=index, deal=deal
             )
 
-        self._owed.append((report.match, finish))
-        await self.settle()
+        await self.owed.add(report, finish)
 
     async def store_unplayed(
         self, match: str, seed: int, *, contest: Contest, plan: MatchPlan, error: str
@@ -297,24 +317,7 @@ class Tables:
         def add(store: Store) -> None:
             store.add_reports(row, reports=[(plan.index, plan.deal, report)], home=self.home)
 
-        self._owed.append((match, add))
-        await self.settle()
-
-    async def settle(self) -> None:
-        """Store the results that are owed. What is refused is tried again with the next one, and at the end."""
-        while self._owed:
-            match, work = self._owed.popleft()
-            try:
-                await self._desk.run(work)
-            except ArenaError as error:
-                # Killed now, nothing is lost: the record is the truth, and the next host goes on with it.
-                logger.error("match %s is not in the store yet: %s", match, error)
-                self._owed.appendleft((match, work))
-                return
-            except asyncio.CancelledError:
-                # The host stops. Whether it was done is not known, and doing it twice changes nothing.
-                self._owed.appendleft((match, work))
-                raise
+        await self.owed.add(report, add)
 
     def bot(self, game: str) -> str:
         """Return the spec of the bot that takes empty seats of a game; empty where none plays it."""

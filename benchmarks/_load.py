@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,20 +104,15 @@ async def server(arguments: argparse.Namespace) -> None:
 
     prepare_process()
     samples: list[tuple[float, float]] = []
-    measuring = False
 
     class Precise(Stopwatch):
-        """By the wall clock, and by this process's processor time as well, while that is measured.
-
-        Reading the latter is a system call, and dear enough to show in how much the server does.
-        """
+        """By the wall clock, and by this process's processor time as well. It costs system calls of its own."""
 
         _began: tuple[float, float] | None = None
 
         def reply(self) -> None:
             super().reply()
-            if measuring:
-                self._began = (time.perf_counter(), time.process_time())
+            self._began = (time.perf_counter(), time.process_time())
 
         def ask(self) -> None:
             super().ask()
@@ -125,8 +120,6 @@ async def server(arguments: argparse.Namespace) -> None:
                 wall, own = self._began
                 samples.append((time.perf_counter() - wall, time.process_time() - own))
                 self._began = None
-
-    table.Stopwatch = Precise
 
     rates = dict.fromkeys(["messages_per_s", "joins_per_s", "connects_per_s", "requests_per_s"], NO_LIMIT)
     limits = dict.fromkeys(["max_connections", "max_connections_per_address", "max_watchers"], 10_000)
@@ -145,10 +138,9 @@ async def server(arguments: argparse.Namespace) -> None:
         return made.metrics.registry.get_sample_value(name, labels) or 0.0
 
     async def answer(command: dict[str, Any]) -> dict[str, Any]:
-        nonlocal measuring
         if command["do"] == "pace":
             return await _pace(made, command)
-        measuring = command.get("measure", False)
+        table.Stopwatch = Precise if command.get("measure") else Stopwatch  # of the matches that begin now
         taken = samples.copy()
         samples.clear()
         return {
@@ -213,10 +205,12 @@ def _public_entries(count: int) -> list[Any]:
 async def echo(arguments: argparse.Namespace) -> None:
     """A bare websockets server that sends back what it gets."""
     from websockets.asyncio.server import serve
+    from websockets.exceptions import ConnectionClosed
 
     async def handle(client: Any) -> None:
-        async for frame in client:
-            await client.send(frame)
+        with suppress(ConnectionClosed):
+            async for frame in client:
+                await client.send(frame)
 
     async with serve(handle, "127.0.0.1", 0, compression=None, ping_interval=None) as running:
         port = next(iter(running.sockets)).getsockname()[1]
@@ -319,37 +313,54 @@ class _Agent:
                 await self.flush()
 
 
+async def bare_agents(arguments: argparse.Namespace) -> None:
+    """Agents that cost as little as can be, and play matches of five at random, all at once."""
+    from benchmarks._bare import bare_agent
+
+    players = await _all_of(bare_agent, arguments)
+
+    async def answer(command: dict[str, Any]) -> dict[str, Any]:
+        start = time.monotonic()
+        await asyncio.gather(*(player.play("avalon", 5) for player in players))
+        trouble: Counter[str] = Counter()
+        for player in players:
+            trouble.update(player.trouble)
+            player.trouble.clear()
+        return {"wall_s": time.monotonic() - start, "trouble": dict(trouble)}
+
+    await commands(answer)
+
+
 async def echoers(arguments: argparse.Namespace) -> None:
-    """Connections that send a frame and wait for it to come back, over and over."""
-    from websockets.asyncio.client import connect
+    """Connections that send a frame and wait for it to come back, over and over, at as little cost as can be."""
+    from benchmarks._bare import BareEchoer
 
-    async with AsyncExitStack() as stack:
-        sockets: list[Any] = []
-        for _ in range(0, arguments.agents, 50):
-            sockets += await asyncio.gather(
-                *(
-                    stack.enter_async_context(connect(arguments.url, compression=None, ping_interval=None))
-                    for _ in range(min(50, arguments.agents - len(sockets)))
-                )
-            )
-        say(connected=len(sockets))
+    sockets = await _all_of(lambda url, number: BareEchoer.connect(url), arguments)
 
-        async def answer(command: dict[str, Any]) -> dict[str, Any]:
-            frame = bytes(command["bytes"])
-            start = time.monotonic()
+    async def answer(command: dict[str, Any]) -> dict[str, Any]:
+        start = time.monotonic()
+        for client in sockets:
+            client.start(command["bytes"])
+        await asyncio.sleep(command["seconds"])
+        for client in sockets:
+            client.going = False
+        await asyncio.gather(*(client.done for client in sockets))
+        return {
+            "messages": 2 * sum(client.count for client in sockets),
+            "wall_s": time.monotonic() - start,
+        }
 
-            async def one(client: Any) -> int:
-                count = 0
-                while time.monotonic() - start < command["seconds"]:
-                    await client.send(frame)
-                    await client.recv()
-                    count += 1
-                return count
+    await commands(answer)
 
-            counts = await asyncio.gather(*map(one, sockets))
-            return {"messages": 2 * sum(counts), "wall_s": time.monotonic() - start}
 
-        await commands(answer)
+async def _all_of(connect: Callable[[str, int], Awaitable[Any]], arguments: argparse.Namespace) -> list[Any]:
+    """Return as many connections as there are to be, and say that they are there."""
+    made: list[Any] = []
+    for start in range(0, arguments.agents, 50):
+        numbers = range(start, min(start + 50, arguments.agents))
+        made += await asyncio.gather(*(connect(arguments.url, number) for number in numbers))
+    say(connected=len(made))
+    return made
 
 
 async def spectators(arguments: argparse.Namespace) -> None:
@@ -428,7 +439,14 @@ def _narrow(url: str) -> socket.socket:
     return made
 
 
-ROLES = {"server": server, "echo": echo, "agents": agents, "echoers": echoers, "spectators": spectators}
+ROLES = {
+    "server": server,
+    "echo": echo,
+    "agents": agents,
+    "bare_agents": bare_agents,
+    "echoers": echoers,
+    "spectators": spectators,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,15 +1,16 @@
 """Many matches on one server: five-player Avalon among websocket agents, all matches at the same time.
 
-Three processes: the server as `arena serve` runs it, all agents in one (through `clients.protocol`, moving at
-random), and a bare websockets echo for comparison.
+The server as `arena serve` runs it, in one process; all agents, moving at random, in another; and a bare websockets
+echo for comparison.
 
 1. Idle: what a connection costs in the server's memory, over as many connections as there are agents.
-2. Paced: every agent takes a while for a move, one second in the mean. The server's own time runs from the
-   arrival of the last action that a turn waited for to that turn: whatever else it does in between, other matches
-   included, but not its waiting for a processor that other programs hold, which the wall clock counts as well.
-3. Flat out: agents answer at once. Messages in and out a second of the server's processor time, beside the same
-   of the echo, in turns; frames of the echo are as long as the server's in the mean. It is processor time that
-   counts here, because the agents' process, not the server, decides how fast the whole goes.
+2. Paced: agents of `clients.protocol`, each of which takes a while for a move, one second in the mean. The server's
+   own time runs from the arrival of the last action that a turn waited for to that turn: whatever else it does in
+   between, other matches included, but not its waiting for a processor that other programs hold, which the wall clock
+   counts as well.
+3. Flat out: agents answer at once, and like the echo's clients they do as little as can be, or it would be they who
+   decide how fast the whole goes. Messages in and out a second of the server's processor time, beside the same of
+   the echo, in turns; frames of the echo are as long as the server's in the mean.
 
     python -m benchmarks.host_load
 """
@@ -54,8 +55,8 @@ def main(words: Sequence[str] | None = None) -> None:
             each = (idle["kib"] - empty["kib"]) / agents
             print(f"memory of an idle connection: {each:.1f} KiB ({agents} connections)\n")
             trouble = _paced(server, players, given)
-            trouble += _flat_out(server, players, given, agents)
-            end = server.ask(do="stats")
+        trouble += _flat_out(server, given, agents)
+        end = server.ask(do="stats")
         print(f"\nmatches finished {end['finished']:.0f}, failed {end['failed']:.0f}; errors {len(trouble)}")
         for line in trouble[:10]:
             print(f"  {line}")
@@ -84,17 +85,21 @@ def _paced(server: Child, players: Child, given: argparse.Namespace) -> list[str
     return _trouble(told)
 
 
-def _flat_out(server: Child, players: Child, given: argparse.Namespace, agents: int) -> list[str]:
+def _flat_out(server: Child, given: argparse.Namespace, agents: int) -> list[str]:
     trouble: list[str] = []
     ours: list[tuple[float, float]] = []
     bare: list[tuple[float, float]] = []
     length = 100
-    with Child("echo") as echo, Child("echoers", "--url", echo.ready["url"], "--agents", agents) as echoers:
+    with (
+        Child("bare_agents", "--url", server.ready["url"], "--agents", agents) as players,
+        Child("echo") as echo,
+        Child("echoers", "--url", echo.ready["url"], "--agents", agents) as echoers,
+    ):
 
         def play() -> None:
             nonlocal length
             before = server.ask(do="stats")
-            told = players.ask(matches=1, think_s=0)
+            told = players.ask()
             after = server.ask(do="stats")
             trouble.extend(_trouble(told))
             messages = after["messages"] - before["messages"]

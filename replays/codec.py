@@ -78,9 +78,11 @@ def _canonical(value: Any, depth: int = MAX_DEPTH) -> Any:
                 raise NotCanonical(f"map key: got {str(key)[:40]!r}, allowed are strings")
         return {
             key: item if type(item := value[key]) in _SIMPLE else _canonical(item, depth - 1)
-            for key in sorted(value)
+            for key in (sorted(value) if len(value) > 1 else value)
         }
     if kind is list or kind is tuple:
+        if _SIMPLE.issuperset(map(type, value)):
+            return value if kind is list else list(value)
         return [item if type(item) in _SIMPLE else _canonical(item, depth - 1) for item in value]
     if kind is float:
         if not math.isfinite(value):

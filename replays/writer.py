@@ -76,8 +76,7 @@ class RecordWriter:
         encoder = RecordEncoder()
         first = encoder.header(header)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = path.open("xb", buffering=0)
+            file = _create(path)
         except OSError as error:
             raise _failed(path, error) from None
         self._set_up(path, file, encoder, 0, durable=durable)
@@ -154,9 +153,9 @@ class RecordWriter:
         if self._file.closed:
             raise RecordWriteFailed(f"{self.path}: cannot write the record: it is closed")
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[self._file.write(rest) or 0 :]
+            written = self._file.write(data) or 0
+            while written < len(data):
+                written += self._file.write(memoryview(data)[written:]) or 0
             if self._durable:
                 os.fsync(self._file.fileno())
         except OSError as error:
@@ -170,6 +169,14 @@ class RecordWriter:
             self._file.truncate(self._size)
         with suppress(OSError):
             self._file.close()
+
+
+def _create(path: Path) -> FileIO:
+    try:
+        return FileIO(path, "x")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return FileIO(path, "x")
 
 
 def _sync_folder(path: Path) -> None:

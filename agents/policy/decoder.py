@@ -17,14 +17,14 @@ import numpy as np
 from agents.errors import PolicyError, PromptTooLong, UnknownAdapter
 from agents.policy.base import Completion, FinishReason, Request
 from agents.policy.constraints import Guide, Guides
-from agents.policy.kv import BLOCK_TOKENS, PrefixCache, Rows, block_keys
+from agents.policy.kv import BLOCK_TOKENS, Group, PrefixCache, Rows, block_keys
 from agents.policy.local_model import LocalModel
 from agents.policy.sampling import draw
 from agents.policy.schemas import token_bound
 from agents.policy.tokens import PromptTokens
 
-PASS_TOKENS = 64
-"""Padding that costs about what one more forward pass does."""
+GROUP_TOKENS = 16
+"""Padding that costs about what attention for one more group does."""
 SPARE_ROWS = 8
 """Sequences for which room is made ahead."""
 MAX_PASS_TOKENS = 8192
@@ -179,7 +179,7 @@ class Decoder:
             self.counts["requests"] += 1
         for version, started in new.items():
             lane = self._lane(version)
-            # Neighbours of like length are computed together, see `_groups`.
+            # Neighbours of like length are computed together, see `_passes`.
             started.sort(key=lambda one: len(one.pending))
             first = len(lane.running)
             lane.running += started
@@ -266,24 +266,22 @@ class Decoder:
 
     def _pass(self, version: str, lane: _Lane) -> None:
         """Compute what is pending, and draw a token for each sequence."""
-        for first, group in _groups(lane.running):
-            width = max(len(one.pending) for one in group)
-            real = sum(len(one.pending) for one in group)
+        for groups in _passes(lane.running):
+            members = [one for _, group in groups for one in group]
+            asked = [
+                Group(first, [one.pending or [0] for one in group], [one.computed for one in group])
+                for first, group in groups
+            ]
+            real = sum(len(one.pending) for one in members)
             self.counts["passes"] += 1
-            self.counts["pass_rows"] += len(group)
+            self.counts["pass_rows"] += len(members)
             self.counts["pass_tokens"] += real
-            self.counts["padding_tokens"] += width * len(group) - real
-            logits = self.model.forward(
-                version,
-                lane.rows,
-                first=first,
-                tokens=[one.pending or [0] for one in group],
-                positions=[one.computed for one in group],
-            )
-            for one in group:
+            self.counts["padding_tokens"] += sum(one.width * len(one.tokens) for one in asked) - real
+            logits = self.model.forward(version, lane.rows, asked)
+            for one in members:
                 one.computed += len(one.pending)
                 one.pending = []
-            self._draw(logits, group)
+            self._draw(logits, members)
 
     def _draw(self, logits: Any, group: Sequence[_Running]) -> None:
         open_rows = [i for i, one in enumerate(group) if one.finish is None]
@@ -420,22 +418,28 @@ def _draw_rows(scores: Any, running: Sequence[_Running]) -> tuple[list[int], lis
     )
 
 
-def _groups(running: Sequence[_Running]) -> list[tuple[int, list[_Running]]]:
-    """Return (first row, sequences) of each forward pass, so that little is padded and few passes are made."""
+def _passes(running: Sequence[_Running]) -> list[list[tuple[int, list[_Running]]]]:
+    """Return the forward passes: of each the groups, as (first row, sequences) with little padding."""
     groups: list[tuple[int, list[_Running]]] = []
-    end = len(running)
+    passes = [groups]
+    end, room = len(running), MAX_PASS_TOKENS
     while end:
         width = 1
         start = end
         while start:
             size = max(len(running[start - 1].pending), 1)
             larger = max(width, size)
-            if (end - start + 1) * larger > MAX_PASS_TOKENS and start < end:
+            if (end - start + 1) * larger > room and (start < end or groups):
                 break
-            # What is left of here would be padded to `width`: worth a pass of its own?
-            if start < end and (width - size) * start > PASS_TOKENS:
+            # What is left of here would be padded to `width`: worth a group of its own?
+            if start < end and (width - size) * start > GROUP_TOKENS:
                 break
             width, start = larger, start - 1
+        if start == end:  # no room for one more
+            groups, room = [], MAX_PASS_TOKENS
+            passes.append(groups)
+            continue
         groups.append((start, list(running[start:end])))
+        room -= width * (end - start)
         end = start
-    return groups
+    return passes

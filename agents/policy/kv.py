@@ -1,8 +1,7 @@
 """Keys and values of attention: rows of running sequences, and a cache of prefixes.
 
 A token's keys and values lie in its sequence's row at its position, so a query at position p sees exactly the slots
-up to p, whatever the lengths beside it: there are no holes and no padding to mask. Padded queries write to a slot
-that no query sees.
+up to p, whatever the lengths beside it: there are no holes. Padded queries write to a slot that no query sees.
 
 The prefix cache keeps copies in blocks of tokens. A block is known by a hash of all tokens up to its end, so it
 serves every prompt that begins the same, of whichever seat or match.
@@ -12,6 +11,7 @@ import hashlib
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 BLOCK_TOKENS = 8
@@ -77,40 +77,131 @@ class Rows:
         self.data = None
 
 
-class Window:
-    """Some rows next to each other during one forward pass; stands where the model expects its own cache.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Neighbouring rows in a forward pass; a row that computes fewer tokens than another of its group is padded.
 
     Args:
-        rows: the store.
-        first, count: the rows.
-        slots: int64 [count, queries], where each query's keys and values go.
-        length: slots that any query may see.
+        first: row of the first sequence.
+        tokens: for each row, one or more.
+        positions: of the first of them.
+    """
+
+    first: int
+    tokens: Sequence[Sequence[int]]
+    positions: Sequence[int]
+
+    @property
+    def width(self) -> int:
+        """Queries of each row."""
+        return max(map(len, self.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A group in a window: its rows, where its queries lie, and the slots [rows, 1, queries, slots] they may see."""
+
+    rows: slice
+    queries: slice
+    width: int
+    mask: Any
+
+
+class Window:
+    """The rows of one forward pass, all of whose queries lie one after the other in a batch of one.
+
+    What a model does to each token alone it so does to all at once, and only attention goes from group to group.
+    Stands where the model expects its own cache; `attend` is its attention.
     """
 
     is_compileable = False
     is_sliding = (False,)
 
-    def __init__(self, rows: Rows, *, first: int, count: int, slots: Any, length: int) -> None:
+    def __init__(self, rows: Rows, groups: Sequence[Group]) -> None:
+        import numpy as np
         import torch
 
-        self._data = rows.data[:, :, first : first + count]
-        self._index = torch.arange(count, device=slots.device)[:, None]
-        self._slots = slots
-        self._length = length
+        spare = rows.data.shape[4] - 1
+        total = sum(group.width * len(group.tokens) for group in groups)
+        ids, places, owners = (np.zeros(total, dtype=np.int64) for _ in range(3))
+        slots = np.full(total, spare, dtype=np.int64)
+        ends: list[int] = []
+        parts: list[tuple[slice, slice, int, int]] = []
+        at = 0
+        for group in groups:
+            width, began, length = group.width, at, 0
+            for row, (own, start) in enumerate(zip(group.tokens, group.positions, strict=True), group.first):
+                owners[at : at + width] = row
+                at += width
+                size = len(own)  # to the left of which is padding, so that a row's last query is its last
+                ids[at - size : at] = own
+                places[at - size : at] = slots[at - size : at] = range(start, start + size)
+                length = max(length, start + size)
+                ends.append(at - 1)
+            count = len(group.tokens)
+            parts.append((slice(group.first, group.first + count), slice(began, at), width, length))
 
-    def update(self, keys: Any, values: Any, layer_idx: int, *args: Any, **extra: Any) -> tuple[Any, Any]:
-        """Store keys and values [count, heads, queries, size], and return all that may be seen."""
+        def there(values: Any) -> Any:
+            return torch.from_numpy(values).to(rows.device)
+
+        self.ids, self.places = there(ids)[None], there(places)[None]
+        """Token ids and positions of the queries, int64 [1, queries]."""
+        self.ends = torch.tensor(ends, device=rows.device)
+        """The last query of each row."""
+        self._data = rows.data
+        self._owners, self._slots = there(owners), there(slots)
+        self._parts = []
+        for owned, queries, width, length in parts:
+            place = self.places[0, queries].view(-1, 1, width, 1)
+            hidden = torch.arange(length, device=rows.device) > place
+            mask = torch.zeros(hidden.shape, dtype=rows.dtype, device=rows.device)
+            self._parts.append(_Part(owned, queries, width, mask.masked_fill_(hidden, float("-inf"))))
+
+    def update(
+        self, keys: Any, values: Any, layer_idx: int, *args: Any, **extra: Any
+    ) -> tuple["Window", Any]:
+        """Store keys and values [1, heads, queries, size], and return this window and the layer's rows."""
         layer = self._data[layer_idx]
-        layer[0].transpose(1, 2)[self._index, self._slots] = keys.transpose(1, 2)
-        layer[1].transpose(1, 2)[self._index, self._slots] = values.transpose(1, 2)
-        return layer[0, :, :, : self._length], layer[1, :, :, : self._length]
+        layer[0].transpose(1, 2)[self._owners, self._slots] = keys[0].transpose(0, 1)
+        layer[1].transpose(1, 2)[self._owners, self._slots] = values[0].transpose(0, 1)
+        return self, layer
+
+    def attend(self, query: Any, layer: Any, *, scale: float | None) -> Any:
+        """Return what queries [1, heads, queries, size] see of a layer's rows, as [1, queries, heads, size]."""
+        import torch
+        from torch.nn.functional import scaled_dot_product_attention
+
+        _, heads, total, size = query.shape
+        seen = torch.empty((1, total, heads, size), dtype=query.dtype, device=query.device)
+        for part in self._parts:
+            keys, values = layer[:, part.rows, :, : part.mask.shape[-1]]
+            asked = query[0, :, part.queries].unflatten(1, (-1, part.width)).transpose(0, 1)
+            found = scaled_dot_product_attention(
+                asked, keys, values, attn_mask=part.mask, scale=scale, enable_gqa=heads != keys.shape[1]
+            )
+            seen[0, part.queries] = found.transpose(1, 2).flatten(0, 1)
+        return seen
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Return the slots before the queries; positions are given, so nothing reads more into it."""
-        return self._length
+        return 0
 
     def __len__(self) -> int:
         return int(self._data.shape[0])
+
+
+def attend_window(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    *,
+    scaling: float | None = None,
+    **extra: Any,
+) -> tuple[Any, None]:
+    """Compute attention as transformers calls for it, where the cache is a `Window`."""
+    return key.attend(query, value, scale=scaling), None
 
 
 class PrefixCache:

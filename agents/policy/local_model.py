@@ -10,7 +10,7 @@ from agents.errors import BadAdapter, BadModel, EngineMissing, UnknownAdapter
 from agents.policy.adapters import content_of
 from agents.policy.base import BASE
 from agents.policy.chat import ChatTokenizer, check_folder, describe_model, one_line
-from agents.policy.kv import Rows, Shape, Window
+from agents.policy.kv import Group, Rows, Shape, Window, attend_window
 from agents.policy.quiet import hush
 
 MAX_LOADED = 8
@@ -18,6 +18,8 @@ MAX_LOADED = 8
 PROBE = (3, 1, 4, 1, 5)
 """Token ids on which it is checked that the model keeps its keys and values as is assumed here."""
 PROBE_TOLERANCE = 0.02
+ATTENTION = "arena-rows"
+"""The name by which transformers knows the attention of `agents.policy.kv`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class LocalModel:
         hush()
         try:
             import torch
-            from transformers import AutoModelForCausalLM
+            from transformers import AttentionInterface, AutoModelForCausalLM
         except ImportError as error:
             raise EngineMissing(
                 f"transformers cannot be imported: {one_line(error)}; install the extra 'policy'"
@@ -63,6 +65,7 @@ class LocalModel:
         from transformers.utils.logging import disable_progress_bar
 
         disable_progress_bar()
+        AttentionInterface.register(ATTENTION, attend_window)
         self.settings = settings
         if settings.threads:
             torch.set_num_threads(settings.threads)
@@ -77,6 +80,8 @@ class LocalModel:
         if settings.dtype == "auto" and self.device.type == "cpu":
             self._dtype = "float32"
         self.tokenizer = ChatTokenizer(settings.model)
+        # The window masks by itself; a mask in the final form is left alone.
+        self._seen_to = torch.zeros((1, 1, 1, 1), device=self.device)
         self._auto = AutoModelForCausalLM
         self._base = self._load(settings.model)
         self._peft: Any = None
@@ -118,8 +123,9 @@ class LocalModel:
                 own = self._base(input_ids=ids, use_cache=False).logits[0, -1].float()
                 rows = Rows(self.shape, dtype=self.dtype, device=self.device)
                 rows.reserve(1, len(PROBE), used=0)
-                self.forward(BASE, rows, first=0, tokens=[list(PROBE[:2])], positions=[0])
-                ours = self.forward(BASE, rows, first=0, tokens=[list(PROBE[2:])], positions=[2])[0]
+                self._base.set_attn_implementation(ATTENTION)
+                self.forward(BASE, rows, [Group(0, [PROBE[:2]], [0])])
+                ours = self.forward(BASE, rows, [Group(0, [PROBE[2:]], [2])])[0]
             apart = float((own - ours).abs().max() / own.abs().max().clamp(min=1e-6))
         except Exception as error:
             raise BadModel(f"model {self.name}: its attention is not supported: {one_line(error)}") from None
@@ -127,48 +133,24 @@ class LocalModel:
             raise BadModel(f"model {self.name}: its kind of attention is not supported by transformers here")
         return int(own.shape[-1])
 
-    def forward(
-        self, version: str, rows: Rows, *, first: int, tokens: Sequence[list[int]], positions: Sequence[int]
-    ) -> Any:
-        """Compute `tokens` of neighbouring rows and return the logits [rows, vocabulary] after each row's last.
+    def forward(self, version: str, rows: Rows, groups: Sequence[Group]) -> Any:
+        """Compute the groups' tokens in one pass, and return the logits [rows, vocabulary] after each row's last.
 
         Args:
             version: the adapter's.
             rows: holds what came before.
-            first: row of the first sequence.
-            tokens: for each row, one or more.
-            positions: of the first of them.
+            groups: which rows, in the order of the logits.
         """
-        import numpy as np
-        import torch
-
-        count, width = len(tokens), max(map(len, tokens))
-        spare = rows.data.shape[4] - 1
-        ids = np.zeros((count, width), dtype=np.int64)
-        places = np.zeros((count, width), dtype=np.int64)
-        slots = np.full((count, width), spare, dtype=np.int64)
-        length = 0
-        for i, (own, start) in enumerate(zip(tokens, positions, strict=True)):
-            size = len(own)  # to the left of which is padding, so that every row's last query is the last
-            ids[i, width - size :] = own
-            places[i, width - size :] = slots[i, width - size :] = range(start, start + size)
-            length = max(length, start + size)
-        place = torch.from_numpy(places).to(self.device)
-        hidden = torch.arange(length, device=self.device) > place[:, None, :, None]
-        mask = torch.zeros(hidden.shape, dtype=self.dtype, device=self.device)
-        mask.masked_fill_(hidden, float("-inf"))
-        window = Window(
-            rows, first=first, count=count, slots=torch.from_numpy(slots).to(self.device), length=length
-        )
+        window = Window(rows, groups)
         out = self._module(version)(
-            input_ids=torch.from_numpy(ids).to(self.device),
-            attention_mask=mask,
-            position_ids=place,
+            input_ids=window.ids,
+            attention_mask=self._seen_to,
+            position_ids=window.places,
             past_key_values=window,
             use_cache=True,
-            logits_to_keep=1,
+            logits_to_keep=window.ends,
         )
-        return out.logits[:, -1].float()
+        return out.logits[0].float()
 
     def publish(self, version: str, path: str) -> None:
         """Take an adapter version: a LoRA adapter, or a whole model with the base's tokenizer.
@@ -226,6 +208,7 @@ class LocalModel:
             model = self._load(folder)
             if model.config.vocab_size != self._base.config.vocab_size:
                 raise BadModel(f"adapter {version!r}: its vocabulary is not that of {self.name}")
+            model.set_attn_implementation(ATTENTION)
             return model
         try:
             from peft import PeftModel

@@ -45,7 +45,7 @@ class PromptTokens:
 
     def _ids(self, text: str) -> tuple[int, ...]:
         if self._border is None or self._splits is False:
-            return self._encode(text)
+            return self._tokenizer.encode(text)
         joined: list[int] = []
         for piece in self._border.split(text):
             if piece in self._special:
@@ -54,7 +54,7 @@ class PromptTokens:
                 joined += self._piece(piece)
         ids = tuple(joined)
         if self._splits is None:
-            whole = self._encode(text)
+            whole = self._tokenizer.encode(text)
             self._splits = whole == ids
             return whole
         return ids
@@ -62,12 +62,9 @@ class PromptTokens:
     def _piece(self, piece: str) -> tuple[int, ...]:
         found = self._pieces.get(piece)
         if found is None:
-            found = self._pieces[piece] = self._encode(piece)
+            found = self._pieces[piece] = self._tokenizer.encode(piece)
             if len(self._pieces) > MAX_PIECES:
                 self._pieces.popitem(last=False)
         else:
             self._pieces.move_to_end(piece)
         return found
-
-    def _encode(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.inner.encode(text, add_special_tokens=False))

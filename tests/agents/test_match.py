@@ -141,6 +141,17 @@ def test_agents_are_told_exactly_what_their_seat_may_see(name: str) -> None:
         assert told[seat] == [event for event in events if event.visible_to(seat)]
 
 
+def test_an_agent_that_does_not_observe_is_told_nothing() -> None:
+    class Deaf(Sampler):
+        observes = False
+
+        def observe(self, events: Sequence[Event]) -> None:
+            raise AssertionError("it was told of events")
+
+    result, _, _ = run(load_game("kuhn"), [Deaf, Sampler], 4)
+    assert not result.counts.get("error")
+
+
 @pytest.mark.parametrize(
     "kind, failure",
     [

@@ -154,9 +154,10 @@ class House:
         while quiet < QUIET_ROUNDS:
             moved = sum(peer.pump() for peer in list(self.peers))
             played = [table.live.entries for table in self.host.tables.values()]
-            quiet = 0 if moved or played != before else quiet + 1
+            busy = self.host._desk.waiting > 0
+            quiet = 0 if moved or busy or played != before else quiet + 1
             before = played
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001 if busy else 0)
         for peer in self.peers:
             assert peer.session is None or not peer.session.frames_to_send(), (
                 "frames are due, nobody was woken"

@@ -163,6 +163,17 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_transaction_within_another_is_a_part_of_it() -> None:
+    with open_store() as store:
+        with pytest.raises(KeyError), store.write():
+            store.add_tournament({}, config_hash="lost")
+            raise KeyError
+        assert store.tournaments() == []
+        with store.write():
+            store.add_tournament({}, config_hash="kept")
+        assert [row.hash for row in store.tournaments()] == ["kept"]
+
+
 def test_another_writer_is_waited_for_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arena.store, "BUSY_TIMEOUT_S", 0.05)
     with open_store() as store:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.policy.kv import BLOCK_TOKENS, PrefixCache, Rows, Shape, Window, block_keys
+from agents.policy.kv import BLOCK_TOKENS, Group, PrefixCache, Rows, Shape, Window, attend_window, block_keys
 
 torch = pytest.importorskip("torch")
 
@@ -91,12 +91,45 @@ def test_rows_keep_what_they_hold_as_they_grow() -> None:
 
 def test_a_window_writes_by_position_and_hides_the_padding() -> None:
     rows = rows_of(3, 8)
-    spare = rows.data.shape[4] - 1
-    slots = torch.tensor([[spare, 2], [4, 5]])
-    window = Window(rows, first=1, count=2, slots=slots, length=6)
-    keys = torch.arange(24.0).view(2, 3, 2, 2)
-    seen, values = window.update(keys, -keys, 1)
-    assert seen.shape == values.shape == (2, 3, 6, 2)
-    assert torch.equal(seen[0, :, 2], keys[0, :, 1]) and torch.equal(seen[1, :, 4:], keys[1])
-    assert torch.equal(values, -seen)
-    assert not seen[0, :, :2].any() and not rows.data[0].any() and not rows.data[1, :, 0].any()
+    window = Window(rows, [Group(1, [[7], [8, 9]], [2, 4])])
+    assert window.ids.tolist() == [[0, 7, 8, 9]] and window.places.tolist() == [[0, 2, 4, 5]]
+    assert window.ends.tolist() == [1, 3]
+    keys = torch.arange(24.0).view(1, 3, 4, 2)
+    _, layer = window.update(keys, -keys, 1)
+    assert torch.equal(layer[0, 1, :, 2], keys[0, :, 1]) and torch.equal(layer[0, 2, :, 4:6], keys[0, :, 2:])
+    assert torch.equal(layer[1, 1:, :, :6], -layer[0, 1:, :, :6])
+    assert not layer[0, 1, :, :2].any() and not rows.data[0].any() and not rows.data[1, :, 0].any()
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=3),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_each_query_sees_its_own_row_up_to_itself(shape: list[list[tuple[int, int]]]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    rows = rows_of(sum(map(len, shape)), 9)
+    rows.data.copy_(torch.randn(rows.data.shape, generator=generator))
+    groups, first = [], 0
+    for members in shape:
+        groups.append(Group(first, [[1] * size for size, _ in members], [start for _, start in members]))
+        first += len(members)
+    window = Window(rows, groups)
+    total, heads = window.ids.shape[1], 2 * rows.data.shape[3]
+    keys, values = torch.randn((2, 1, rows.data.shape[3], total, 2), generator=generator)
+    query = torch.randn((1, heads, total, 2), generator=generator)
+    key, layer = window.update(keys, values, 1)
+    seen, _ = attend_window(None, query, key, layer, None, scaling=0.7)
+    row, ends = 0, iter(window.ends.tolist())
+    for members in shape:
+        for size, start in members:
+            last = next(ends)
+            for back in range(size):
+                upto = start + size - back
+                for head in range(heads):
+                    scores = 0.7 * layer[0, row, head // 2, :upto] @ query[0, head, last - back]
+                    expected = scores.softmax(0) @ layer[1, row, head // 2, :upto]
+                    assert torch.allclose(seen[0, last - back, head], expected, atol=1e-5)
+            row += 1

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -65,6 +67,11 @@ def test_it_loads_with_as_many_parameters_as_stated(provenance: Any, tokenizer: 
     assert model.config.vocab_size == len(tokenizer.inner) == provenance["model"]["vocabulary"]
     assert model.config.head_dim in (32, 64) and model.config.max_position_embeddings >= 1024
     assert model.config.tie_word_embeddings
+
+
+@given(st.text(max_size=60) | st.sampled_from(["<|im_start|>user\nseat 1", "approve, 0", ""]))
+def test_text_is_tokenised_as_transformers_does_it(tokenizer: ChatTokenizer, text: str) -> None:
+    assert tokenizer.encode(text) == tuple(tokenizer.inner.encode(text, add_special_tokens=False))
 
 
 def test_its_prompts_are_words_that_it_knows(tokenizer: ChatTokenizer) -> None:
