@@ -18,11 +18,13 @@ from agents.memory import Memory
 from agents.policy.base import Completion, Request
 from agents.policy.batcher import Batcher
 from arena.errors import ConfigError, EvolveError
-from arena.evolve import MEMORY, METRICS, REPORT, RUNS, Evolution, evolve
+from arena.evolution import Evolution
+from arena.evolve import MEMORY, RUNS, evolve
 from arena.evolve_actors import Done, Job, PlannerActor, PolicyActor, RandomActor
 from arena.evolve_config import EvolveConfig
 from arena.evolve_log import Entry, State, note, read_entries
 from arena.evolve_makers import maker_for
+from arena.evolve_report import METRICS, PAGE
 from games.tasks.cases import seed_case
 from games.tasks.check import Attempt, check
 from tests.agents.judges.judging import ScriptedEngine, completion
@@ -80,7 +82,7 @@ def test_what_is_held_out_is_never_trained_on(tmp_path: Path) -> None:
 
 def test_the_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
     outcome = run(small(name="a-b_c"), tmp_path)
-    page = (outcome.folder / REPORT).read_text(encoding="utf-8")
+    page = (outcome.folder / PAGE).read_text(encoding="utf-8")
     assert page.count("<svg") >= 14
     assert not re.findall(r"(?:src|href)\s*=|url\(|@import|<script", page)
     for word in ("Frontier", "Success by skill", "Fixed difficulty", "Diversity", "path length", "Versions"):
@@ -323,7 +325,7 @@ def test_an_alert_can_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     outcome = run(config, tmp_path)
     assert outcome.stopped_by == "alert" and outcome.metrics["tasks"] < 60
     assert [alert["kind"] for alert in outcome.metrics["alerts"]] == ["collapse"]
-    assert "success collapsed" in (outcome.folder / REPORT).read_text()
+    assert "success collapsed" in (outcome.folder / PAGE).read_text()
 
 
 @pytest.mark.asyncio
