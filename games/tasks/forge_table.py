@@ -205,8 +205,8 @@ class TableState(State):
     def _attempt(self, actions: Mapping[int, Action]) -> None:
         turns: dict[int, ActionSpace] = {}
         history, runs, queues, tasks = self.history, self.runs, self.queues, self.tasks
-        for seat, action in actions.items():
-            run = runs[seat]
+        for seat in sorted(actions):  # the order in which answers came is no part of the rules
+            run, action = runs[seat], actions[seat]
             setter = queues[seat][run.place]
             course: Any = tasks[setter]
             node = course.step(run.node, action)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from games.base import Event
-from games.errors import IllegalAction
+from games.errors import BadOption, IllegalAction
 from games.referee import FAILURES, RETRIED, Entry, Input, Referee, tally
 from games.registry import game_names, load_game
 from games.rng import RecordedChance
@@ -113,12 +113,18 @@ def test_a_forfeit_while_another_seat_acts_takes_effect_at_its_turn() -> None:
 @pytest.mark.parametrize("name", game_names())
 def test_all_seats_gone_at_once_still_ends(name: str) -> None:
     game = load_game(name)
+    played = 0
     for seats in range(game.seats[0], game.seats[1] + 1):
-        referee = Referee(game.new(seed=3, seats=seats))
+        try:
+            referee = Referee(game.new(seed=3, seats=seats))
+        except BadOption:  # so many play with other options only
+            continue
         for seat in range(seats):
             referee.forfeit(seat)
         assert referee.over
         assert {referee.ended(seat) for seat in range(seats)} == {"forfeit"}
+        played += 1
+    assert played
 
 
 def test_nonsense_inputs_are_refused() -> None:

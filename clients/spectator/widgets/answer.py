@@ -9,6 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.css.styles import RenderStyles, Styles
 from textual.message import Message
 from textual.widgets import OptionList, SelectionList, TextArea
 from textual.widgets.option_list import Option
@@ -116,6 +117,13 @@ class Speech(TextArea):
             soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True, placeholder=SAY
         )
         self.space = space
+
+    def get_component_styles(self, *names: str) -> RenderStyles:
+        """Return the styles of a part; plain ones where the screen draws it before its style sheet has come to it."""
+        try:
+            return super().get_component_styles(*names)
+        except KeyError:
+            return RenderStyles(self, Styles(), Styles())
 
     @property
     def left(self) -> int:
