@@ -121,7 +121,7 @@ class GridMaker(_Specs):
         spec = None
         if parent is not None:
             for number in range(CHILD_TRIES):
-                spec = _child(parent, request, derive_seed(seed, "child", number))
+                spec = edited(parent, request, derive_seed(seed, "child", number))
                 if spec is not None and request.skill in spec.skills:
                     break
         if spec is None or request.skill not in spec.skills:
@@ -132,7 +132,8 @@ class GridMaker(_Specs):
         return Drawn.of(spec) if request.skill in spec.skills else None
 
 
-def _child(parent: TaskSpec, request: Request, seed: int) -> TaskSpec | None:
+def edited(parent: TaskSpec, request: Request, seed: int) -> TaskSpec | None:
+    """Return a child of `parent` by the edits that a request asks for; None where one of them cannot be made."""
     spec: TaskSpec | None = parent
     for move in request.moves:
         name = next((n for n in edit_names(parent) if (EDITS[n].dimension, EDITS[n].direction) == move), None)
