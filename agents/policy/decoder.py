@@ -112,6 +112,11 @@ class Decoder:
         self._waiting.append(job)
 
     @property
+    def waiting(self) -> int:
+        """Jobs for which there was no room yet."""
+        return len(self._waiting)
+
+    @property
     def idle(self) -> bool:
         """Whether there is nothing to do."""
         return not self._waiting and not any(lane.running for lane in self._lanes.values())

@@ -1,5 +1,6 @@
 """A causal language model of transformers in this process, with the adapter versions that are loaded on it."""
 
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class TransformersSettings:
         model: a folder with the model's files.
         device: as torch names it, or `auto`.
         dtype: of the weights; `auto` is float32 on a processor and the model's own elsewhere.
-        threads: of computation on a processor; 0 leaves it to torch.
+        threads: of computation; 0 is what torch takes by itself, but on a processor one of them is left to the arena.
         max_batch: sequences that run at the same time.
         context_tokens: of prompt and completion together; None takes the model's own.
         kv_cache_mb: mebibytes for the keys and values of sequences that run; one runs whatever it takes.
@@ -45,6 +46,13 @@ class TransformersSettings:
     context_tokens: int | None = None
     kv_cache_mb: int = 2048
     prefix_cache_mb: int = 256
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class LocalModel:
@@ -67,8 +75,6 @@ class LocalModel:
         disable_progress_bar()
         AttentionInterface.register(ATTENTION, attend_window)
         self.settings = settings
-        if settings.threads:
-            torch.set_num_threads(settings.threads)
         name = settings.device
         if name == "auto":
             name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -76,6 +82,10 @@ class LocalModel:
             self.device = torch.device(name)
         except RuntimeError as error:
             raise BadModel(f"device: got {name!r}: {one_line(error)}") from None
+        if settings.threads:
+            torch.set_num_threads(settings.threads)
+        elif self.device.type == "cpu":
+            torch.set_num_threads(max(1, min(torch.get_num_threads(), processors() - 1)))
         self._dtype = settings.dtype
         if settings.dtype == "auto" and self.device.type == "cpu":
             self._dtype = "float32"

@@ -35,7 +35,7 @@ class PolicySettings(BaseModel):
         default=0,
         ge=0,
         le=1024,
-        description="Threads that transformers computes with; 0 is one per processor.",
+        description="Threads that transformers computes with; 0 leaves one processor to the arena.",
     )
     concurrency: int = Field(
         default=32, ge=1, le=4096, description="Matches with policies that are played at the same time."

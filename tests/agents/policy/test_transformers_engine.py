@@ -1,53 +1,34 @@
+"""The engine on transformers, whose process is a real one."""
+
 import asyncio
-import json
-import math
-import weakref
-from collections.abc import Sequence
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from agents.errors import BadAdapter, BadModel, EngineFailed, PromptTooLong, UnknownAdapter
-from agents.policy.base import BASE, Completion, Constraint, Message, Request
+from agents.errors import BadModel, EngineFailed, PromptTooLong, UnknownAdapter
+from agents.policy.base import Completion, Request
 from agents.policy.chat import ChatTokenizer
-from agents.policy.constraints import Guides, SchemaGuide
-from agents.policy.kv import BLOCK_TOKENS, Rows
-from agents.policy.local_model import TransformersSettings
+from agents.policy.restarting import RestartingEngine
 from agents.policy.transformers_engine import TransformersEngine
+from tests.agents.policy.asked import MIXED, VOTE, ask, endless, settings
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-RULES = "You play the game. " * 8
-VOTE = Constraint(choices=("approve", "reject"))
-TEAM = Constraint(choices=tuple(f"{a}, {b}" for a in range(5) for b in range(a + 1, 5)))
-JSON = Constraint(schema={"type": "array", "items": {"enum": ["0", "1", "2"]}, "minItems": 2, "maxItems": 2})
-
-
-def settings(model: Path, **changes: Any) -> TransformersSettings:
-    return TransformersSettings(str(model), **{"threads": 1, "max_batch": 8, "prefix_cache_mb": 8} | changes)
-
-
-def ask(number: int, *, rules: str = RULES, constraint: Constraint | None = None, **changes: Any) -> Request:
-    text = "It is your turn. " * (number % 7) + f"seat {number}"
-    return Request(
-        (Message("system", rules), Message("user", text)),
-        constraint=constraint,
-        **{"max_tokens": 12, "seed": number} | changes,
-    )
-
-
-MIXED = [ask(i, constraint=(None, VOTE, TEAM, JSON)[i % 4]) for i in range(24)]
+ROOT = Path(__file__).parents[3]
 
 
 def run(model: Path, work: Any, **changes: Any) -> Any:
     async def inside() -> Any:
         engine = TransformersEngine(settings(model, **changes))
-        await engine.start()
         try:
+            await engine.start()
             return await work(engine)
         finally:
             await engine.close()
@@ -55,440 +36,99 @@ def run(model: Path, work: Any, **changes: Any) -> Any:
     return asyncio.run(inside())
 
 
-async def passed(engine: TransformersEngine, passes: int) -> None:
-    """Wait until the engine has made so many forward passes."""
-    while engine.facts()["passes"] < passes:  # noqa: ASYNC110 - the worker has no event to wait for
-        await asyncio.sleep(0.001)
+async def held(engine: TransformersEngine, *requests: list[Request]) -> list[asyncio.Task[Any]]:
+    """Stop the process, and return calls that it has been sent and will not answer."""
+    assert engine._process is not None
+    engine._process.send_signal(signal.SIGSTOP)
+    calls = [asyncio.ensure_future(engine.complete(one)) for one in requests]
+    while len(engine._owed) < sum(map(len, requests)) or engine._outbox:  # noqa: ASYNC110 - there is no event for it
+        await asyncio.sleep(0)
+    return calls
 
 
-def answers(model: Path, requests: Sequence[Request], **changes: Any) -> list[Completion]:
-    async def work(engine: TransformersEngine) -> list[Any]:
-        return await engine.complete(requests)
-
-    found: list[Any] = run(model, work, **changes)
-    assert all(isinstance(one, Completion) for one in found), found
-    return found
+def go_on(engine: TransformersEngine) -> None:
+    assert engine._process is not None
+    engine._process.send_signal(signal.SIGCONT)
 
 
-def teacher_forced(model: Any, guides: Guides, given: Request, done: Completion) -> list[float]:
-    """Return the log-probability of each token, computed anew from one pass over prompt and completion."""
-    with torch.inference_mode():
-        ids = torch.tensor([[*done.prompt_ids, *done.token_ids]])
-        logits = model(input_ids=ids, use_cache=False).logits[0, len(done.prompt_ids) - 1 : -1].double()
-    guide = guides.guide(given.constraint)
-    found = []
-    for row, token in zip(logits, done.token_ids, strict=True):
-        scores = row / given.temperature
-        if guide.ids is not None:
-            allowed = torch.full_like(scores, -math.inf)
-            allowed[guide.ids] = 0
-            scores = scores + allowed
-        elif guide.mask is not None:
-            scores = scores.masked_fill(torch.from_numpy(~guide.mask), -math.inf)
-        found.append(float(torch.log_softmax(scores, -1)[token]))
-        if token != guides.vocabulary.end:
-            guide.advance(token)
-    return found
+def kill(engine: TransformersEngine) -> None:
+    assert engine._process is not None
+    engine._process.kill()
 
 
-@pytest.mark.parametrize(("kind", "temperature"), [("model", 1.0), ("model", 0.6), ("grouped", 1.7)])
-def test_log_probabilities_are_those_of_the_sampling_distribution(
-    kind: str, temperature: float, request: pytest.FixtureRequest
-) -> None:
-    from transformers import AutoModelForCausalLM
-
-    folder: Path = request.getfixturevalue(f"{kind}_folder")
-    given = [replace(one, temperature=temperature) for one in MIXED[:12]]
-    # The second round begins with what the first has left in the cache.
-    found = answers(folder, given * 2)
-    assert {one.cached_tokens > 0 for one in found} == {True, False}
-    model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    inner = ChatTokenizer(folder).inner
-    guides = Guides(inner, vocabulary_size=len(inner))
-    for one, done in zip(given * 2, found, strict=True):
-        assert np.allclose(done.logprobs, teacher_forced(model, guides, one, done), atol=1e-4)
-
-
-def test_prompts_are_those_of_the_chat_template(model_folder: Path) -> None:
+def test_it_answers_counts_and_tells_what_it_did(model_folder: Path) -> None:
     tokenizer = ChatTokenizer(model_folder)
-    for one, done in zip(MIXED, answers(model_folder, MIXED), strict=True):
-        assert done.prompt_ids == tokenizer.prompt_ids(one.messages)
 
+    async def work(engine: TransformersEngine) -> Any:
+        assert engine.model.endswith(" on transformers") and "@" in engine.model
+        for text in ("", "seat", MIXED[3].messages[0].content, "naïve – ☃ <|end|>"):
+            assert engine.count_tokens(text) == tokenizer.count(text)
+        return await engine.complete(MIXED), engine.facts()
 
-def test_constrained_answers_are_what_was_allowed_and_end_by_themselves(model_folder: Path) -> None:
-    for one, done in zip(MIXED * 2, answers(model_folder, MIXED * 2), strict=True):
-        assert done.finish_reason in ("stop", "length")
-        if one.constraint is None:
-            assert len(done.token_ids) <= one.max_tokens
-        elif one.constraint.choices is not None:
-            assert done.text in one.constraint.choices and done.finish_reason == "stop"
-        else:
-            assert set(json.loads(done.text)) <= {"0", "1", "2"} and done.finish_reason == "stop"
-        assert len(done.logprobs) == len(done.token_ids) and all(p <= 0 for p in done.logprobs)
-
-
-def test_a_request_is_answered_the_same_whatever_it_is_computed_with(model_folder: Path) -> None:
-    together = answers(model_folder, MIXED)
-    alone = answers(model_folder, MIXED, max_batch=1, prefix_cache_mb=0)
-    backwards = answers(model_folder, MIXED[::-1], max_batch=5)[::-1]
-    for one, two, three in zip(together, alone, backwards, strict=True):
-        assert one.token_ids == two.token_ids == three.token_ids
-        assert np.allclose(one.logprobs, two.logprobs, atol=1e-4)
-        assert np.allclose(one.logprobs, three.logprobs, atol=1e-4)
-
-
-def test_other_seeds_give_other_answers_and_temperature_zero_does_not_care(model_folder: Path) -> None:
-    sampled = answers(model_folder, [replace(MIXED[0], seed=seed) for seed in range(8)])
-    assert len({one.token_ids for one in sampled}) == 8
-    greedy = answers(model_folder, [replace(MIXED[0], seed=seed, temperature=0) for seed in range(3)])
-    assert len({one.token_ids for one in greedy}) == 1
-    assert set(greedy[0].logprobs) == {0.0}
-
-
-def test_what_was_computed_of_a_prompt_is_used_again(model_folder: Path) -> None:
-    first = ask(1)
-    longer = replace(
-        first, messages=(first.messages[0], Message("user", first.messages[1].content + " and more"))
-    )
-    other = replace(first, messages=(Message("system", "Other rules. " * 20), first.messages[1]))
-
-    async def work(engine: TransformersEngine) -> list[Any]:
-        return [(await engine.complete([one]))[0] for one in (first, longer, first, other)]
-
-    cold, grown, again, strange = run(model_folder, work)
-    shared = len([1 for a, b in zip(cold.prompt_ids, grown.prompt_ids, strict=False) if a == b])
-    assert cold.cached_tokens == strange.cached_tokens == 0
-    assert shared - 2 * BLOCK_TOKENS < grown.cached_tokens <= shared
-    assert len(cold.prompt_ids) - BLOCK_TOKENS <= again.cached_tokens < len(cold.prompt_ids)
-    assert again.token_ids == cold.token_ids
-
-
-def test_long_and_short_answers_do_not_wait_for_each_other(model_folder: Path) -> None:
-    async def work(engine: TransformersEngine) -> list[str]:
-        order: list[str] = []
-
-        async def one(name: str, given: Request) -> None:
-            await engine.complete([given])
-            order.append(name)
-
-        long = asyncio.ensure_future(one("long", ask(0, max_tokens=400, temperature=50.0)))
-        await passed(engine, 1)
-        await asyncio.gather(*(one("short", ask(i, constraint=VOTE)) for i in range(5)))
-        await long
-        return order
-
-    order = run(model_folder, work)
-    assert order.count("short") == 5 and order[-1] == "long"
+    found, facts = run(model_folder, work)
+    for one, done in zip(MIXED, found, strict=True):
+        assert done.prompt_ids == tokenizer.prompt_ids(one.messages) and done.queue_s >= 0
+        assert one.constraint is None or one.constraint.choices is None or done.text in one.constraint.choices
+    assert facts["requests"] == len(MIXED) and facts["failures"] == 0
+    assert facts["prompt_tokens"] == sum(len(one.prompt_ids) for one in found)
+    assert facts["cached_tokens"] == sum(one.cached_tokens for one in found)
+    assert facts["completion_tokens"] == sum(len(one.token_ids) for one in found)
+    assert facts["forced_tokens"] > 0 and facts["passes"] > 0 and facts["waiting"] == 0
 
 
 def test_a_cancelled_request_is_dropped_and_the_others_go_on(model_folder: Path) -> None:
-    async def work(engine: TransformersEngine) -> tuple[list[Any], dict[str, float]]:
-        endless = [
-            asyncio.ensure_future(engine.complete([ask(i, max_tokens=3000, temperature=50.0)]))
-            for i in range(4)
-        ]
-        kept = asyncio.ensure_future(engine.complete(MIXED))
-        await passed(engine, 3)
-        for task in endless:
+    async def work(engine: TransformersEngine) -> Any:
+        alone = await engine.complete(MIXED)
+        before = engine.facts()
+        *long, kept = await held(engine, *([endless(i)] for i in range(4)), MIXED)
+        for task in long:
             task.cancel()
-        results = await asyncio.gather(*endless, return_exceptions=True)
+        go_on(engine)
+        results = await asyncio.gather(*long, return_exceptions=True)
         assert all(isinstance(one, asyncio.CancelledError) for one in results)
         found = await kept
-        return found, engine.facts()
+        # Whatever comes after it is told after it.
+        await engine.complete([ask(1)])
+        return alone, found, before, engine.facts()
 
-    found, facts = run(model_folder, work)
-    assert [one.token_ids for one in found] == [one.token_ids for one in answers(model_folder, MIXED)]
-    assert facts["completion_tokens"] == sum(len(one.token_ids) for one in found)
-
-
-def test_an_adapter_whose_requests_were_all_cancelled_holds_no_memory(
-    model_folder: Path, full_folder: Path
-) -> None:
-    async def work(engine: TransformersEngine) -> set[str]:
-        await engine.publish("whole@1", str(full_folder))
-        endless = ask(1, max_tokens=3000, temperature=50.0, adapter="whole@1")
-        running = asyncio.ensure_future(engine.complete([endless]))
-        await passed(engine, 2)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await engine.complete(MIXED[:2])
-        assert engine._decoder is not None
-        return set(engine._decoder._lanes)
-
-    assert run(model_folder, work) == {BASE}
+    alone, found, before, facts = run(model_folder, work, max_batch=28)
+    assert [one.token_ids for one in found] == [one.token_ids for one in alone]
+    longest = facts["completion_tokens"] - before["completion_tokens"]
+    assert longest <= sum(len(one.token_ids) for one in found) + 12
+    assert facts["waiting"] == 0
 
 
-def test_a_grammar_that_gives_up_fails_its_request_alone(
-    model_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gives_up(guide: SchemaGuide, token: int) -> None:
-        raise BadModel("the grammar is too large")
-
-    monkeypatch.setattr(SchemaGuide, "advance", gives_up)
-
-    async def work(engine: TransformersEngine) -> Any:
-        found = await engine.complete([*MIXED[:4], *MIXED[4:8]])
-        return found, engine.facts()
-
-    found, facts = run(model_folder, work)
-    schema = [one.constraint is JSON for one in MIXED[:8]]
-    assert [isinstance(one, BadModel) for one in found] == schema
-    assert facts["failures"] == sum(schema)
-    others = [one for one, bad in zip(MIXED[:8], schema, strict=True) if not bad]
-    monkeypatch.undo()
-    assert [one.token_ids for one in found if isinstance(one, Completion)] == [
-        one.token_ids for one in answers(model_folder, others)
-    ]
-
-
-def test_stop_strings_end_free_text_and_are_not_part_of_it(model_folder: Path) -> None:
-    plain = answers(model_folder, [ask(3, max_tokens=40)])[0]
-    middle = plain.text[len(plain.text) // 2]
-    (cut,) = answers(model_folder, [ask(3, max_tokens=40, stop=(middle,))])
-    assert cut.text == plain.text[: plain.text.index(middle)] and cut.finish_reason == "stop"
-    assert cut.token_ids == plain.token_ids[: len(cut.token_ids)]
-
-
-def test_prompts_without_room_are_refused_alone(model_folder: Path) -> None:
-    async def work(engine: TransformersEngine) -> list[Any]:
-        return await engine.complete([ask(1), ask(2, rules="far too long " * 200), ask(3, constraint=VOTE)])
-
-    found = run(model_folder, work, context_tokens=256)
-    assert [type(one) for one in found] == [Completion, PromptTooLong, Completion]
-    (bounded,) = answers(model_folder, [ask(1, max_tokens=1000, temperature=50.0)], context_tokens=128)
-    assert len(bounded.prompt_ids) + len(bounded.token_ids) <= 128
-
-
-def test_adapters_answer_as_themselves_side_by_side(
+def test_adapters_are_published_while_it_answers(
     model_folder: Path, lora_folder: Path, full_folder: Path
 ) -> None:
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
-    given = [replace(one, adapter=(BASE, "a@1", "whole@1")[i % 3]) for i, one in enumerate(MIXED)]
-
     async def work(engine: TransformersEngine) -> Any:
-        before = await engine.complete(MIXED)
         running = asyncio.ensure_future(engine.complete(MIXED))
-        await engine.publish("a@1", str(lora_folder))  # while it answers
-        await engine.publish("whole@1", str(full_folder))
         await engine.publish("a@1", str(lora_folder))
-        assert [one.token_ids for one in await running] == [one.token_ids for one in before]
-        mixed = await engine.complete(given)
-        after = await engine.complete(MIXED)
-        assert [one.token_ids for one in after] == [one.token_ids for one in before]
-        unknown = (await engine.complete([replace(MIXED[0], adapter="b@1")]))[0]
+        await engine.publish("whole@1", str(full_folder))
+        before = await running
+        versions = ("base", "a@1", "whole@1", "b@1")
+        mixed = await engine.complete([replace(MIXED[0], adapter=version) for version in versions])
         with pytest.raises(UnknownAdapter, match="published already"):
             await engine.publish("a@1", str(full_folder))
         with pytest.raises(UnknownAdapter, match=r"has no adapter_config\.json"):
             await engine.publish("c@1", str(lora_folder.parent))
-        return before, mixed, unknown
+        return before, mixed
 
-    before, mixed, unknown = run(model_folder, work)
+    before, (base, lora, whole, unknown) = run(model_folder, work)
+    assert base.token_ids == before[0].token_ids
+    assert (base.adapter, lora.adapter, whole.adapter) == ("base", "a@1", "whole@1")
+    assert len({base.logprobs, lora.logprobs, whole.logprobs}) == 3
     assert isinstance(unknown, UnknownAdapter)
     assert "published to this engine are: a@1, whole@1" in str(unknown)
-    base = AutoModelForCausalLM.from_pretrained(model_folder).eval()
-    lora = PeftModel.from_pretrained(
-        AutoModelForCausalLM.from_pretrained(model_folder), str(lora_folder)
-    ).eval()
-    full = AutoModelForCausalLM.from_pretrained(full_folder).eval()
-    inner = ChatTokenizer(model_folder).inner
-    guides = Guides(inner, vocabulary_size=len(inner))
-    for i, (one, done) in enumerate(zip(given, mixed, strict=True)):
-        assert done.adapter == one.adapter
-        wanted = teacher_forced((base, lora, full)[i % 3], guides, one, done)
-        assert np.allclose(done.logprobs, wanted, atol=1e-4)
-        if i % 3:
-            assert done.logprobs != before[i].logprobs
 
 
-def test_versions_that_were_put_away_are_loaded_again(
-    model_folder: Path, lora_folder: Path, full_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agents.policy.local_model.MAX_LOADED", 2)
-
-    async def work(engine: TransformersEngine) -> Any:
-        for version, folder in (
-            ("a@1", lora_folder),
-            ("b@1", full_folder),
-            ("a@2", lora_folder),
-            ("b@2", full_folder),
-        ):
-            await engine.publish(version, str(folder))
-        wanted = [
-            replace(MIXED[i], adapter=version)
-            for i in range(4)
-            for version in ("a@1", "b@1", "a@2", "b@2", BASE)
-        ]
-        one, two = await engine.complete(wanted), await engine.complete(wanted[::-1])
-        # Those that were loaded again in the middle of a pass can be switched off for another one.
-        await engine.publish("c@1", str(lora_folder))
-        (three,) = await engine.complete([replace(MIXED[0], adapter="c@1")])
-        assert three.token_ids == one[0].token_ids  # type: ignore[union-attr]
-        assert [a.token_ids for a in one] == [b.token_ids for b in two[::-1]]
-        for first, second in ((0, 2), (1, 3)):
-            for a, b in zip(one[first::5], one[second::5], strict=True):
-                assert a.logprobs == pytest.approx(b.logprobs, abs=1e-4)
-
-    run(model_folder, work)
-
-
-def test_a_version_that_is_gone_fails_its_requests_alone(
-    model_folder: Path, full_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import shutil
-
-    monkeypatch.setattr("agents.policy.local_model.MAX_LOADED", 1)
-    gone = shutil.copytree(full_folder, tmp_path / "gone")
-
+def test_prompts_without_room_are_refused_alone(model_folder: Path) -> None:
     async def work(engine: TransformersEngine) -> list[Any]:
-        await engine.publish("gone@1", str(gone))
-        await engine.publish("kept@1", str(full_folder))
-        shutil.rmtree(gone)
-        versions = ("gone@1", "kept@1", BASE, "gone@1")
-        return await engine.complete([replace(MIXED[0], adapter=version) for version in versions])
+        assert engine.context_tokens == 256
+        return await engine.complete([ask(1), ask(2, rules="far too long " * 200), ask(3, constraint=VOTE)])
 
-    found = run(model_folder, work)
-    assert [type(one) for one in found] == [BadAdapter, Completion, Completion, BadAdapter]
-
-
-def test_a_version_that_was_changed_meanwhile_is_not_loaded_again(
-    model_folder: Path, full_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import shutil
-
-    monkeypatch.setattr("agents.policy.local_model.MAX_LOADED", 1)
-    changed = shutil.copytree(full_folder, tmp_path / "changed")
-
-    async def work(engine: TransformersEngine) -> list[Any]:
-        await engine.publish("a@1", str(changed))
-        before = await engine.complete([replace(MIXED[0], adapter="a@1")])
-        await engine.publish("b@1", str(full_folder))  # takes its place
-        await engine.complete([replace(MIXED[0], adapter="b@1")])
-        config = changed / "config.json"
-        config.write_text(config.read_text() + " ")
-        return before + await engine.complete([replace(MIXED[0], adapter=one) for one in ("a@1", "b@1")])
-
-    before, again, other = run(model_folder, work)
-    assert isinstance(before, Completion) and isinstance(other, Completion)
-    assert isinstance(again, BadAdapter) and "not those that were published" in str(again)
-
-
-def test_what_runs_is_kept_within_its_memory(
-    model_folder: Path, full_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reserve = Rows.reserve
-    alive: weakref.WeakSet[Rows] = weakref.WeakSet()
-    peaks: list[int] = []
-
-    def watched(rows: Rows, count: int, tokens: int, *, used: int) -> None:
-        old = rows.room
-        reserve(rows, count, tokens, used=used)
-        moving = rows.bytes_of(old) if used and rows.room != old else 0
-        alive.add(rows)
-        peaks.append(moving + sum(one.bytes_of(one.room) for one in alive))
-
-    monkeypatch.setattr(Rows, "reserve", watched)
-    longest = ask(99, rules=RULES * 20)
-    asked = [*MIXED[:12], longest, *MIXED[12:]]
-    asked += [replace(one, adapter="whole@1") for one in MIXED[:6]]
-
-    async def work(engine: TransformersEngine) -> list[Any]:
-        peaks.clear()
-        await engine.publish("whole@1", str(full_folder))
-        return await engine.complete(asked)
-
-    free = run(model_folder, work)
-    assert max(peaks) > 1 << 20
-    bound = run(model_folder, work, kv_cache_mb=1)
-    alone = [peak for peak in peaks if peak > 1 << 20]
-    # The one that is too long by itself has the memory to itself.
-    assert len(alone) == 1 and len(bound[12].prompt_ids) * 1024 > 1 << 20
-    assert len(peaks) > 3
-    for one, other in zip(free, bound, strict=True):
-        assert one.token_ids == other.token_ids and one.finish_reason == other.finish_reason
-
-
-def test_publishing_that_fails_in_any_way_is_told_and_the_engine_goes_on(
-    model_folder: Path, lora_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def work(engine: TransformersEngine) -> Any:
-        assert engine._decoder is not None
-
-        def broken(*_: Any) -> None:
-            raise RuntimeError("out of\nmemory")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(engine._decoder.model, "publish", broken)
-            with pytest.raises(BadModel, match=r"^transformers cannot load it: out of memory$"):
-                await engine.publish("a@1", str(lora_folder))
-        await engine.publish("a@1", str(lora_folder))
-        return await engine.complete([replace(MIXED[0], adapter="a@1")])
-
-    (done,) = run(model_folder, work)
-    assert isinstance(done, Completion)
-
-
-def test_a_failure_in_the_middle_is_told_to_all_and_is_the_end(
-    model_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def work(engine: TransformersEngine) -> None:
-        assert engine._decoder is not None
-
-        def broken(*_: Any, **__: Any) -> Any:
-            raise RuntimeError("out of\nmemory")
-
-        monkeypatch.setattr(engine._decoder.model, "forward", broken)
-        results = await asyncio.gather(
-            *(engine.complete([one]) for one in MIXED), engine.complete(MIXED), return_exceptions=True
-        )
-        assert all(isinstance(one, EngineFailed) for one in results)
-        assert str(results[0]) == "the transformers engine failed: out of memory"
-        with pytest.raises(EngineFailed):
-            await engine.complete(MIXED[:1])
-        with pytest.raises(EngineFailed):
-            await engine.publish("a@1", "/nowhere")
-        assert engine.count_tokens("seat") > 0
-
-    run(model_folder, work)
-
-
-def test_closing_fails_what_runs(model_folder: Path) -> None:
-    async def work() -> None:
-        engine = TransformersEngine(settings(model_folder))
-        with pytest.raises(EngineFailed, match="start it first"):
-            await engine.complete(MIXED)
-        await engine.start()
-        running = asyncio.ensure_future(engine.complete([ask(1, max_tokens=3000, temperature=50.0)]))
-        await asyncio.sleep(0)
-        await engine.close()
-        with pytest.raises(EngineFailed):
-            await running
-
-    asyncio.run(work())
-
-
-@pytest.mark.parametrize("damage", ["none", "config", "weights", "template", "no system"])
-def test_models_that_cannot_be_loaded_are_one_line(damage: str, full_folder: Path, tmp_path: Path) -> None:
-    import shutil
-
-    folder = tmp_path / "m"
-    if damage != "none":
-        shutil.copytree(full_folder, folder)
-    match damage:
-        case "config":
-            (folder / "config.json").write_text("{}")
-        case "weights":
-            (folder / "model.safetensors").write_bytes(b"nothing")
-        case "template":
-            (folder / "chat_template.jinja").unlink()
-        case "no system":
-            (folder / "chat_template.jinja").write_text(
-                "{% if messages[0].role == 'system' %}{{ raise_exception('no system\nrole') }}{% endif %}"
-            )
-    with pytest.raises(BadModel) as caught:
-        run(folder, None)
-    assert "\n" not in str(caught.value)
+    found = run(model_folder, work, context_tokens=256)
+    assert [type(one) for one in found] == [Completion, PromptTooLong, Completion]
 
 
 def test_the_loop_never_waits(model_folder: Path, lora_folder: Path) -> None:
@@ -497,28 +137,153 @@ def test_the_loop_never_waits(model_folder: Path, lora_folder: Path) -> None:
     async def work(engine: TransformersEngine) -> None:
         await engine.complete(MIXED)
         await engine.publish("a@1", str(lora_folder))
+        kill(engine)
+        with pytest.raises(EngineFailed):
+            await engine.complete([endless(1)])
 
     with blockbuster_ctx(["agents"]):
         run(model_folder, work)
 
 
-def test_it_counts_what_it_does(model_folder: Path) -> None:
-    async def work(engine: TransformersEngine) -> Any:
-        assert engine.model.endswith(" on transformers") and "@" in engine.model
-        return await engine.complete(MIXED), engine.facts()
+def test_a_process_that_dies_fails_all_that_it_owes_and_what_follows(model_folder: Path) -> None:
+    async def work(engine: TransformersEngine) -> None:
+        several = ([ask(2 * i), ask(2 * i + 1)] for i in range(4))
+        owed = await held(engine, *several, MIXED)
+        kill(engine)
+        results = await asyncio.gather(*owed, return_exceptions=True)
+        assert all(isinstance(one, EngineFailed) for one in results), results
+        assert str(results[0]) == "the process of the transformers engine died of SIGKILL"
+        with pytest.raises(EngineFailed, match="died of SIGKILL"):
+            await engine.complete(MIXED[:1])
+        with pytest.raises(EngineFailed, match="died of SIGKILL"):
+            await engine.publish("a@1", "/nowhere")
+        assert engine.count_tokens("seat") > 0
 
-    found, facts = run(model_folder, work)
-    assert facts["requests"] == len(MIXED) and facts["failures"] == 0
-    assert facts["prompt_tokens"] == sum(len(one.prompt_ids) for one in found)
-    assert facts["cached_tokens"] == sum(one.cached_tokens for one in found)
-    assert facts["completion_tokens"] == sum(len(one.token_ids) for one in found)
-    assert facts["forced_tokens"] > 0 and facts["passes"] > 0
+    run(model_folder, work)
 
 
-def test_a_folder_that_is_not_there_is_never_taken_for_a_name(tmp_path: Path) -> None:
-    from agents.policy.local_model import LocalModel
+def test_a_process_that_died_is_followed_by_another_with_its_adapters(
+    model_folder: Path, full_folder: Path
+) -> None:
+    made: list[TransformersEngine] = []
 
-    for name in (str(tmp_path / "none"), "gpt2"):
-        for load in (ChatTokenizer, lambda name: LocalModel(settings(name))):
-            with pytest.raises(BadModel, match=rf"^model '{name}': no such folder$"):
-                load(name)
+    def make() -> TransformersEngine:
+        made.append(TransformersEngine(settings(model_folder)))
+        return made[-1]
+
+    async def work() -> Any:
+        engine = RestartingEngine(make, first_delay_s=0.01)
+        await engine.start()
+        try:
+            await engine.publish("whole@1", str(full_folder))
+            engine.hold("whole@1")
+            wanted = replace(MIXED[0], adapter="whole@1")
+            before = await engine.complete([wanted])
+            assert made[0]._process is not None
+            made[0]._process.send_signal(signal.SIGSTOP)
+            running = asyncio.ensure_future(engine.complete([ask(1), wanted]))
+            while not made[0]._owed:  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0)
+            kill(made[0])
+            _, after = await running
+            assert engine.facts()["restarts"] == 1
+            return before[0], after
+        finally:
+            await engine.close()
+
+    before, after = asyncio.run(work())
+    assert isinstance(after, Completion) and after.token_ids == before.token_ids
+    assert len(made) == 2
+
+
+def test_closing_fails_what_runs_and_leaves_no_process(model_folder: Path) -> None:
+    async def work() -> None:
+        engine = TransformersEngine(settings(model_folder))
+        with pytest.raises(EngineFailed, match="start it first"):
+            await engine.complete(MIXED)
+        with pytest.raises(EngineFailed, match="start it first"):
+            engine.count_tokens("seat")
+        await engine.start()
+        running = asyncio.ensure_future(engine.complete([endless(1)]))
+        await asyncio.sleep(0)
+        await engine.close()
+        with pytest.raises(EngineFailed, match="was closed"):
+            await running
+        assert engine._process is not None and engine._process.returncode is not None
+        await TransformersEngine(settings(model_folder)).close()
+
+    asyncio.run(work())
+
+
+def test_a_start_that_is_called_off_leaves_no_process(model_folder: Path) -> None:
+    async def work() -> None:
+        engine = TransformersEngine(settings(model_folder))
+        starting = asyncio.ensure_future(engine.start())
+        while engine._link is None:  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0.001)
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        await engine.close()
+        assert engine._process is not None and engine._process.returncode == -signal.SIGKILL
+
+    asyncio.run(work())
+
+
+def test_a_model_that_cannot_be_loaded_is_told_as_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match=rf"^model '{tmp_path / 'none'}': no such folder$"):
+        run(tmp_path / "none", None)
+
+
+SCRIPT = """
+import asyncio, sys
+from agents.policy.transformers_engine import TransformersEngine
+from agents.policy.local_model import TransformersSettings
+from agents.policy.base import Message, Request
+
+print("main module", flush=True)
+
+async def main():
+    engine = TransformersEngine(TransformersSettings(sys.argv[1], threads=1))
+    await engine.start()
+    assert not {"torch", "transformers"} & set(sys.modules)
+    (answer,) = await engine.complete([Request((Message("user", "seat"),), max_tokens=3, temperature=0)])
+    print(len(answer.token_ids), engine._process.pid, flush=True)
+    sys.stdin.read(1)
+    await engine.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("end", ["peace", "kill"])
+def test_the_process_ends_with_the_one_that_started_it(end: str, model_folder: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)  # without a guard for its main module, which is run once
+    # A path of its own, as a program has that was started elsewhere.
+    owner = subprocess.Popen(
+        [sys.executable, str(script), str(model_folder)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with owner:
+        assert owner.stdout is not None and owner.stdin is not None
+        assert owner.stdout.readline() == "main module\n"
+        tokens, pid = owner.stdout.readline().split()
+        assert int(tokens) > 0
+        # It can be waited for though it is no child of this process.
+        handle = os.pidfd_open(int(pid)) if hasattr(os, "pidfd_open") else None
+        if end == "kill":
+            owner.kill()
+        else:
+            owner.stdin.close()
+        assert owner.wait(60) == (-signal.SIGKILL if end == "kill" else 0)
+    if handle is not None:
+        import select
+
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        assert poll.poll(60_000), "the process outlived the one that started it"
+        os.close(handle)
