@@ -75,6 +75,7 @@ class Result:
             "matches": {"planned": self.planned, "played": self.played, "failed": self.failed},
             "standings": board["standings"],
             "side_effect": board["side_effect"],
+            "credit": board["credit"],
             "imbalance": self.imbalance,
             "warnings": board["warnings"],
             "sprt": self.sprt,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from arena.cli import judge_train
 from arena.cli.common import (
     config_option,
     debug_option,
@@ -27,6 +28,9 @@ _ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 @debug_option
 def judge() -> None:
     """Try the judges, and answer what they leave to a person."""
+
+
+judge.add_command(judge_train.train)
 
 
 @judge.command()

@@ -134,7 +134,8 @@ def test_the_rows_have_the_keys_of_the_command_line():
         "player", "game", "played", "won", "drawn", "lost", "score", "rating", "low", "high", "by_role",
         "forced", "illegal", "credit",
     }  # fmt: skip
-    assert first["credit"] is None
+    assert first["credit"] == pytest.approx(1 / 3)
+    assert (first["accusation"], table["credit"]) == (None, "equal")
     assert first["player"] == "a"
     assert first["low"] < first["rating"] < first["high"]
     assert first["by_role"]["good 0"].keys() >= {"played", "won", "drawn", "lost", "score"}
