@@ -30,6 +30,7 @@ def lines(
     series: Mapping[str, Sequence[float | None]],
     *,
     y: str,
+    x: str = "generation",
     low: float | None = None,
     high: float | None = None,
     band: tuple[float, float] | None = None,
@@ -40,6 +41,7 @@ def lines(
         at: where the values are, on the horizontal axis, rising.
         series: values by name; their order gives the colours.
         y: what the vertical axis shows.
+        x: what the horizontal axis shows.
         low, high: ends of the vertical axis; by default those of the values.
         band: a stretch of the vertical axis that is marked.
     """
@@ -75,7 +77,7 @@ def lines(
                 )
     parts += [
         f'<text x="{LEFT}" y="{HEIGHT - 8}">{first:g}</text>',
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">generation</text>',
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{html.escape(x)}</text>',
         f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{last:g}</text>',
     ]
     return _svg(parts)

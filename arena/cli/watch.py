@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from clients.spectator.app import SpectatorApp
+    from clients.spectator.credit import CreditSheet
     from replays.record import Record
 
 FILE_NAME = "arena.db"
@@ -36,6 +37,11 @@ FILE_NAME = "arena.db"
     "--all", "everything", is_flag=True, help="Begin with the omniscient view, hidden roles included."
 )
 @click.option("--ply", type=int, metavar="N", help="Begin a record where ply N is to be played (with --all).")
+@click.option(
+    "--credit",
+    metavar="METHOD|FILE",
+    help="Show who is credited with a finished record: a method of `arena credit`, or what it printed as JSON.",
+)
 @click.option(
     "--show",
     type=click.Choice(["lobby", "ratings", "tournament"]),
@@ -57,6 +63,7 @@ def watch(
     seat: int | None,
     everything: bool,
     ply: int | None,
+    credit: str | None,
     show: str | None,
     http: str | None,
     token: str | None,
@@ -70,10 +77,13 @@ def watch(
 
     A URL is a server: its lobby, ratings and tournaments are shown, or the match that is named by --match. A FILE
     is a record: it is played back, and followed while it is still being written. A DIR lists the records in it,
-    with the ratings where it is a HOME; without any it is HOME that is shown. What is hidden shows only when it
-    is asked for.
+    with the ratings where it is a HOME; without any it is HOME that is shown. The DIR of a run of `arena train`
+    shows what it measures while it goes on. What is hidden shows only when it is asked for.
     """
     context = click.get_current_context()
+    if seat is not None and credit is not None:
+        raise click.UsageError("give either --seat or --credit: credit tells of every seat", context)
+    everything = everything or credit is not None
     if seat is not None and everything:
         raise click.UsageError("give either --seat or --all", context)
     if ply is not None and not everything:
@@ -99,9 +109,11 @@ def watch(
     else:
         path = _home(home, config_file) if target is None else Path(target)
         record = _read(path, perspective, ply)
+    if credit is not None and (path is None or record is None):
+        raise click.UsageError("--credit needs a FILE: only a finished match is credited", context)
     if web:
         place = url if path is None else str(path.resolve())
-        options = words(match=match, seat=seat, all=everything, ply=ply, show=show, http=http)
+        options = words(match=match, seat=seat, all=everything, ply=ply, show=show, http=http, credit=credit)
         check_watch_packages()
         serve_web(
             ["watch", *options, "--", str(place)],
@@ -116,7 +128,8 @@ def watch(
     app: SpectatorApp
     if url is None:
         assert path is not None
-        app = _local(path, record, perspective, ply)
+        sheet = None if credit is None or record is None else _sheet(credit, path, record, home, config_file)
+        app = _local(path, record, perspective, ply, sheet)
     else:
         from clients.spectator.server_app import ServerApp
 
@@ -134,7 +147,25 @@ def watch(
         raise click.exceptions.Exit(app.return_code)
 
 
-def _local(path: Path, record: "Record | None", perspective: Perspective, ply: int | None) -> "SpectatorApp":
+def _sheet(
+    credit: str, path: Path, record: "Record", home: Path | None, config_file: Path | None
+) -> "CreditSheet":
+    from arena.config import load
+    from arena.watch_credit import credit_data
+    from clients.spectator.credit import CreditSheet
+
+    settings = load(file=config_file, flags={"home": home}).settings
+    data = credit_data(credit, path, policy=settings.policy, home=settings.home)
+    return CreditSheet.from_data(data, players=[seat.name for seat in record.header.seats])
+
+
+def _local(
+    path: Path,
+    record: "Record | None",
+    perspective: Perspective,
+    ply: int | None,
+    sheet: "CreditSheet | None",
+) -> "SpectatorApp":
     from clients.spectator.app import SpectatorApp
     from clients.spectator.screens.match import MatchScreen
     from clients.spectator.screens.ratings import RatingsScreen
@@ -143,7 +174,24 @@ def _local(path: Path, record: "Record | None", perspective: Perspective, ply: i
 
     if record is not None:
         source = RecordSource(path, perspective=perspective, record=record)
+        if sheet is not None:
+            from clients.spectator.screens.credit import CreditScreen
+
+            credited = lambda: CreditScreen(source, sheet, ply=ply)  # noqa: E731
+            return SpectatorApp({"match": credited}, settings_path=settings_path())
         return SpectatorApp({"match": lambda: MatchScreen(source, ply=ply)}, settings_path=settings_path())
+    from clients.spectator.training import ROLLOUTS, is_training
+
+    if is_training(path):
+        from clients.spectator.screens.training import TrainingScreen
+
+        return SpectatorApp(
+            {
+                "training": lambda: TrainingScreen(path),
+                "records": lambda: RecordsScreen(path / ROLLOUTS, perspective=perspective),
+            },
+            settings_path=settings_path(),
+        )
     is_home = (path / FILE_NAME).is_file()
     folder = path / "replays" if is_home and (path / "replays").is_dir() else path
     modes: dict[str, Callable[[], Screen[Any]]] = {

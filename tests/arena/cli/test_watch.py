@@ -56,3 +56,29 @@ def test_the_command_line_loads_no_textual_until_it_is_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_credit_that_cannot_be_shown_is_refused(
+    record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arena.cli.watch.check_terminal", lambda otherwise: None)
+    monkeypatch.setattr("clients.spectator.app.SpectatorApp.run", lambda app: None)
+    monkeypatch.chdir(tmp_path)
+    assert arena(record, "--credit", "equal").exit_code == 0
+    assert arena(record, "--credit", "adca", "--ply", 1).exit_code == 0
+    assert "credit: got 'luck', allowed are equal" in said(arena(record, "--credit", "luck"))
+    assert "either --seat or --credit" in said(arena(record, "--credit", "equal", "--seat", 0))
+    assert "--credit needs a FILE" in said(arena(tmp_path, "--credit", "equal"))
+    assert "--credit needs a FILE" in said(arena("ws://127.0.0.1:1", "--credit", "equal"))
+    printed = CliRunner().invoke(cli, ["credit", str(record), "--method", "equal", "--json"])
+    assert printed.exit_code == 0
+    sheet = tmp_path / "credit.json"
+    sheet.write_text(printed.stdout)
+    assert arena(record, "--credit", sheet).exit_code == 0
+    sheet.write_text(printed.stdout.replace('"p0"', '"q0"').replace('"p1"', '"q1"'))
+    assert "of another match" in said(arena(record, "--credit", sheet))
+    sheet.write_text("{")
+    assert "no credit can be read from it" in said(arena(record, "--credit", sheet))
+    record.write_bytes(record.read_bytes()[:-30])
+    cut = arena(record, "--credit", "equal")
+    assert cut.exit_code == 2 and "cut short" in said(cut)
