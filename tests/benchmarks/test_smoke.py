@@ -23,6 +23,8 @@ TINY = {
     "host_load": ["--matches", "2", "--rounds", "1", "--think-s", "0.01", "--echo-s", "0.2"],
     "spectator_load": ["--spectators", "5", "--events", "10", "--rounds", "1"],
     "forge": ["--matches", "2", "--rounds", "1"],
+    "forge_relay": ["--matches", "2", "--legs", "2"],
+    "lessons": ["--seeds", "3", "--attempts", "32"],
     "fault_sweep": ["--runs", "2", "--faults", "2", "--agents", "2", "--matches", "1"],
 }
 SAYS = {
@@ -39,6 +41,8 @@ SAYS = {
     "host_load": ["memory of an idle connection", "| arena ", "| bare echo of ", "failed 0; errors 0"],
     "spectator_load": ["| 4 of 4 ", "started over"],
     "forge": ["matches/s", "ms of CPU a match", "| record "],
+    "forge_relay": ["flagged above ", "| silent ", "| careless "],
+    "lessons": ["3 readers a row", "| useful +20% ", "| the alert "],
     "fault_sweep": ["| failed by name ", "Every record verifies, every failure is named"],
 }
 PEERS = {"kuhn_openspiel": "pyspiel", "tasks_minigrid": "minigrid", "werewolf_textarena": "textarena"}
