@@ -159,7 +159,8 @@ def leaderboard(
     Args:
         matches: finished matches in any order.
         players: names to list in every game even if they have no match there.
-        sides: by game, the names of its sides, first the one whose effect is spoken of.
+        sides: by game, the names of its sides, first the one whose effect is spoken of; none where sides differ by
+            name alone.
         anchor, bootstrap, seed: see `arena.ratings.fit`. An anchor holds in the games that know it.
 
     Raises `RatingError` for contradictory results.

@@ -46,10 +46,15 @@ def unpack(body: bytes) -> Any:
     Raises `ValueError` or `NotCanonical` where `body` is not the canonical encoding of one value, so that no
     two records hold the same.
     """
-    value = msgpack.unpackb(body, ext_hook=_extension, strict_map_key=True, raw=False)
+    value = _read(body)
     if pack(value) != body:
         raise NotCanonical("the encoding is not the canonical one")
     return value
+
+
+def as_read(value: Any) -> Any:
+    """Return `value` as it is once it was packed and read. Raises `NotCanonical` for a value that has no encoding."""
+    return _read(pack(value))
 
 
 def link(chain: bytes, body: bytes) -> bytes:
@@ -64,6 +69,9 @@ def frame(body: bytes, chain: bytes) -> bytes:
 
 
 _SIMPLE = frozenset({str, int, bool, bytes, type(None)})
+
+
+_FLOATS = {float}
 
 
 def _canonical(value: Any, depth: int = MAX_DEPTH) -> Any:
@@ -81,7 +89,8 @@ def _canonical(value: Any, depth: int = MAX_DEPTH) -> Any:
             for key in (sorted(value) if len(value) > 1 else value)
         }
     if kind is list or kind is tuple:
-        if _SIMPLE.issuperset(map(type, value)):
+        kinds = set(map(type, value))
+        if kinds <= _SIMPLE or (kinds == _FLOATS and all(map(math.isfinite, value))):
             return value if kind is list else list(value)
         return [item if type(item) in _SIMPLE else _canonical(item, depth - 1) for item in value]
     if kind is float:
@@ -103,6 +112,10 @@ def _with_big_integers(value: Any) -> Any:
     if kind is list:
         return [_with_big_integers(item) for item in value]
     return value
+
+
+def _read(body: bytes) -> Any:
+    return msgpack.unpackb(body, ext_hook=_extension, strict_map_key=True, raw=False)
 
 
 def _extension(code: int, data: bytes) -> int:

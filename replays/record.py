@@ -16,7 +16,7 @@ from typing import Any
 
 from games.base import Event, Outcome
 from games.referee import FAILURES, Entry, Input
-from replays.codec import CHAIN_BYTES, pack, unpack
+from replays.codec import CHAIN_BYTES, as_read
 from replays.errors import NotCanonical
 
 SCHEMA = 1
@@ -177,6 +177,9 @@ def recordable(given: Input) -> Input:
     plain = type(reason) is str and all(map(_plain, (given.action, reason, thought)))
     if known and plain and given.trace is None:
         return given
+    whole = _as_read(given) if known else None
+    if whole is not None:
+        return whole
     given = given._replace(
         failure=failure if known else "error",
         reason=reason if _as_read(Input(0, 0, reason=reason)) else "",
@@ -202,7 +205,7 @@ def _plain(value: object) -> bool:
 
 def _as_read(given: Input) -> Input | None:
     try:
-        entry = entry_from_data(unpack(pack(entry_to_data(given))))
+        entry = entry_from_data(as_read(entry_to_data(given)))
     except (NotCanonical, ValueError):
         return None
     return entry if isinstance(entry, Input) else None

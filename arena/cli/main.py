@@ -26,6 +26,7 @@ COMMANDS = {
     "games": ("arena.cli.games:games", "List the games, or print the rules of one."),
     "join": ("arena.cli.join:join", "Seat a local player at a server, and play."),
     "judge": ("arena.cli.judge:judge", "Try the judges, and answer what they leave to a person."),
+    "memory": ("arena.cli.memory:memory", "Look into an experience store: tasks, attempts and lessons."),
     "play": ("arena.cli.play:play", "Play one match of GAME, print it, and write its record."),
     "players": ("arena.cli.players:players", "List the players with the games each can play."),
     "policy": ("arena.cli.policy:policy", "Make and examine the language models that play as `policy`."),
@@ -37,8 +38,11 @@ COMMANDS = {
     "tasks": ("arena.cli.tasks:tasks", "Make, check, solve and show tasks, as lines of JSON."),
     "token": ("arena.cli.token:token", "Make, list and revoke the tokens that a server takes."),
     "tournament": ("arena.cli.tournament:tournament", "Run a tournament and print its standings."),
-    "train": ("arena.cli.train:train", "Train the policy by playing: matches, credit, an update of the weights, a new version, and again."),
-    "watch": ("arena.cli.watch:watch", "Watch a match in the terminal."),
+    "train": (
+        "arena.cli.train:train",
+        "Train the policy by playing: matches, credit, an update of the weights, a new version, and again.",
+    ),
+    "watch": ("arena.cli.watch:watch", "Watch a match, or a run of `arena evolve`, in the terminal."),
 }
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130

@@ -65,7 +65,7 @@ def tasks() -> None:
     multiple=True,
     metavar="K=V",
     help="How the tasks are: side, objects, path_length, rule_depth, time_pressure, distractors, patrols, "
-    "obstacles, avoid, deliver.",
+    "obstacles, avoid, deliver, before.",
 )
 @click.option("--skill", metavar="SKILL", help="Turn the knobs so far that the tasks take this skill.")
 @click.option(

@@ -73,12 +73,13 @@ def watch(
     home: Path | None,
     config_file: Path | None,
 ) -> None:
-    """Watch a match in the terminal.
+    """Watch a match, or a run of `arena evolve`, in the terminal.
 
     A URL is a server: its lobby, ratings and tournaments are shown, or the match that is named by --match. A FILE
     is a record: it is played back, and followed while it is still being written. A DIR lists the records in it,
-    with the ratings where it is a HOME; without any it is HOME that is shown. The DIR of a run of `arena train`
-    shows what it measures while it goes on. What is hidden shows only when it is asked for.
+    with the ratings and the runs where it is a HOME; without any it is HOME that is shown. A run's own directory,
+    HOME/runs/NAME, shows that run, of `arena evolve` or `arena train`, and follows it; HOME does so at once where
+    just one run is under way. What is hidden shows only when it is asked for.
     """
     context = click.get_current_context()
     if seat is not None and credit is not None:
@@ -108,6 +109,8 @@ def watch(
         warn_of_token(token, url)
     else:
         path = _home(home, config_file) if target is None else Path(target)
+        if path.is_dir() and (seat is not None or everything):
+            _check_matches(path)
         record = _read(path, perspective, ply)
     if credit is not None and (path is None or record is None):
         raise click.UsageError("--credit needs a FILE: only a finished match is credited", context)
@@ -166,10 +169,14 @@ def _local(
     ply: int | None,
     sheet: "CreditSheet | None",
 ) -> "SpectatorApp":
+    from arena.evolve_watch import HomeRuns, RunReader, is_run, run_folders, under_way
     from clients.spectator.app import SpectatorApp
+    from clients.spectator.home_app import HomeApp
+    from clients.spectator.screens.evolve import EvolveScreen
     from clients.spectator.screens.match import MatchScreen
     from clients.spectator.screens.ratings import RatingsScreen
     from clients.spectator.screens.records import RecordsScreen
+    from clients.spectator.screens.runs import RunsScreen
     from clients.spectator.source import RecordSource
 
     if record is not None:
@@ -192,17 +199,33 @@ def _local(
             },
             settings_path=settings_path(),
         )
-    is_home = (path / FILE_NAME).is_file()
-    folder = path / "replays" if is_home and (path / "replays").is_dir() else path
-    modes: dict[str, Callable[[], Screen[Any]]] = {
-        "records": lambda: RecordsScreen(folder, perspective=perspective)
-    }
+    if is_run(path):
+        return SpectatorApp({"run": lambda: EvolveScreen(RunReader(path))}, settings_path=settings_path())
+    is_home, runs = (path / FILE_NAME).is_file(), run_folders(path)
+    folder = path / "replays" if (is_home or runs) and (path / "replays").is_dir() else path
+    modes: dict[str, Callable[[], Screen[Any]]] = {}
+    if is_home or not runs or folder != path:
+        modes["records"] = lambda: RecordsScreen(folder, perspective=perspective)
     if is_home:
         from arena.home_facts import HomeFacts
 
         facts = HomeFacts(path)
         modes["ratings"] = lambda: RatingsScreen(facts)
-    return SpectatorApp(modes, settings_path=settings_path())
+    if runs:
+        going = under_way(path)
+        opened = going[0].name if len(going) == 1 else ""
+        modes["runs"] = lambda: RunsScreen(HomeRuns(path), opened=opened)
+    first = "runs" if runs and opened else next(iter(modes))
+    return HomeApp(modes, first=first, settings_path=settings_path())
+
+
+def _check_matches(path: Path) -> None:
+    from arena.evolve_watch import is_run
+
+    if is_run(path):
+        raise click.UsageError(
+            f"--seat and --all are of matches; {path} is a run of `arena evolve`", click.get_current_context()
+        )
 
 
 def _home(home: Path | None, config_file: Path | None) -> Path:

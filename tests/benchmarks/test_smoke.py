@@ -50,6 +50,8 @@ TINY = {
     ],
     "credit_power": ["--games", "relay", "--pool", "3", "--experiments", "4", "--matches", "9"],
     "credit_agreement": ["--games", "relay", "--matches", "2", "--replicates", "1"],
+    "forge_relay": ["--matches", "2", "--legs", "2"],
+    "lessons": ["--seeds", "3", "--attempts", "32"],
     "fault_sweep": ["--runs", "2", "--faults", "2", "--agents", "2", "--matches", "1"],
 }
 SAYS = {
@@ -70,6 +72,8 @@ SAYS = {
     "forge": ["matches/s", "ms of CPU a match", "| record "],
     "credit_power": ["| relay | equals | - | 9 | - | ", "| relay | saboteur | -"],
     "credit_agreement": ["| relay | shapley | ", "| relay | equal | - | - | 0 of 4 ", "s of CPU"],
+    "forge_relay": ["flagged above ", "| silent ", "| careless "],
+    "lessons": ["3 readers a row", "| useful +20% ", "| the alert "],
     "fault_sweep": ["| failed by name ", "Every record verifies, every failure is named"],
 }
 PEERS = {

@@ -126,6 +126,13 @@ def some_requests(*, adapter: str, seeds: int = 12) -> list[Request]:
     ]
 
 
+def mixed_requests(*adapters: str) -> list[Request]:
+    """Return `some_requests` of several adapters, so ordered that every batch has some of each."""
+    return [
+        one for like in zip(*(some_requests(adapter=name) for name in adapters), strict=True) for one in like
+    ]
+
+
 def compare(requests: Sequence[Request], ours: Sequence[Any], theirs: Sequence[Any]) -> int:
     """Compare the completions of two back ends token by token where both drew the same, and return how many those are.
 

@@ -34,8 +34,8 @@ from tests.agents.policy.engines import (
     compare,
     job,
     make_adapter,
+    mixed_requests,
     played,
-    some_requests,
     traces,
     until,
 )
@@ -122,7 +122,7 @@ def test_log_probabilities_agree_with_transformers(running: Running, tmp_path: P
             await local.start()
             await local.publish(ref, path)
             await running.policies.pin("policy:agree")
-            requests = [*some_requests(adapter=BASE), *some_requests(adapter=ref)]
+            requests = mixed_requests(BASE, ref)
             return requests, await running.batcher.engine.complete(requests), await local.complete(requests)
         finally:
             await local.close()

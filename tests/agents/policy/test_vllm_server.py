@@ -33,8 +33,8 @@ from tests.agents.policy.engines import (
     compare,
     job,
     make_adapter,
+    mixed_requests,
     played,
-    some_requests,
     traces,
 )
 
@@ -166,7 +166,7 @@ def test_log_probabilities_agree_with_transformers(policies: Policies, loop: Loo
             await local.start()
             for engine in (served, local):
                 await engine.publish("agree@1", path)
-            requests = [*some_requests(adapter=BASE), *some_requests(adapter="agree@1")]
+            requests = mixed_requests(BASE, "agree@1")
             return requests, await served.complete(requests), await local.complete(requests)
         finally:
             await local.close()
