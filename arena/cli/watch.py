@@ -167,7 +167,7 @@ def _local(
     record: "Record | None",
     perspective: Perspective,
     ply: int | None,
-    sheet: "CreditSheet | None",
+    sheet: "CreditSheet | None" = None,
 ) -> "SpectatorApp":
     from arena.evolve_watch import HomeRuns, RunReader, is_run, run_folders, under_way
     from clients.spectator.app import SpectatorApp
