@@ -90,6 +90,8 @@ async def train(
         checkpoints = Checkpoints(folder / CHECKPOINTS, keep=config.checkpoints)
         _agree(config, folder, resume=resume, adopt=adopt)
         found = checkpoints.newest() if resume else None
+        if found is None and resume and len(checkpoints):
+            raise BadCheckpoint(f"{checkpoints.root}: no checkpoint is whole: give the new run another name")
         async with AsyncExitStack() as stack:
             run = await _set_up(
                 config,
@@ -200,6 +202,7 @@ async def _set_up(
         except KeyError as error:
             raise BadCheckpoint(f"{found.path}: has no {error}: begin a new run") from None
         _retire_later(store, config.name, progress)
+        _forget_missing(store, progress, league)
     log = MetricsLog(folder, tensorboard=config.tensorboard)
     stack.callback(log.close)
     log.cut(progress.metrics_bytes)
@@ -259,6 +262,15 @@ def _retire_later(store: AdapterStore, name: str, progress: Progress) -> None:
             if not one.retired:
                 store.retire(one.ref)
             progress.published.append(one.ref)
+
+
+def _forget_missing(store: AdapterStore, progress: Progress, league: League) -> None:
+    """Let go of versions whose files are gone; the weights of now are in the checkpoint, and published again."""
+    if not store.holds(progress.version):
+        progress.version = ""
+    if not store.holds(progress.measured):
+        progress.measured = ""
+    league.past = [one for one in league.past if store.holds(one.spec.partition(":")[2])]
 
 
 def _parameters(learner: Learner) -> int:

@@ -22,6 +22,7 @@ from arena.config import MatchSettings
 from arena.report import MatchReport
 from arena.runner import MatchJob
 from arena.schedule import MatchPlan
+from arena.standings import wilson
 from arena.train_rollouts import LEARNER, OPPONENT, Planned, play, plays, seating_by_side
 from games.registry import load_game
 from games.rng import derive_seed
@@ -120,6 +121,8 @@ def _summary(game: str, opponent: str, reports: Sequence[MatchReport], deals: Se
         failures += sum(count for seat in own for cause, count in seat.counts.items() if cause != "forced")
     means = [sum(one) / len(one) for one in by_deal.values()]
     low, high = interval(means)
+    if low is not None and low == high:  # deals that all end alike do not prove that all would
+        low, high = wilson(means[0], n=len(means))
     return Against(
         game,
         opponent,

@@ -67,6 +67,8 @@ def plan(config: TrainConfig, *, update: int, spec: str, league: League, folder:
         folder: where the records go.
     """
     found: list[Planned] = []
+    if not config.games:  # tasks alone are trained on
+        return found
     chance = random.Random(derive_seed(config.seed, "games", update))
     for place in range(config.rollout.deals):
         (game,) = chance.choices(config.games, [one.weight for one in config.games])

@@ -7,7 +7,7 @@ and does again what came after, alike: all that is drawn follows from the seed a
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -94,6 +94,8 @@ class TrainRun:
         self._since = time.monotonic()
         self._dirty = True
         self._interrupted = False
+        self._held = deque([self._needed()], maxlen=max(1, config.checkpoints))
+        """The versions that the kept checkpoints name: a run that is killed goes on from one of them."""
 
     async def run(self) -> str:
         """Train until the budget is spent or an alarm ends it; return which. The run is then saved.
@@ -265,10 +267,14 @@ class TrainRun:
     def _tidy(self) -> None:
         """Delete the versions of this run that nothing needs any more."""
         progress = self.progress
-        needed = {one.spec.partition(":")[2] for one in self.league.past}
-        needed |= {progress.version, progress.parent, progress.measured}
+        needed = self._needed().union(*self._held)
         kept = [ref for ref in progress.published if ref in needed or not self.store.discard(ref)]
         progress.published = [ref for ref in kept if self.store.holds(ref)]
+
+    def _needed(self) -> set[str]:
+        progress = self.progress
+        past = {one.spec.partition(":")[2] for one in self.league.past}
+        return past | {progress.version, progress.parent, progress.measured}
 
     def _due(self) -> bool:
         every = self.config.evaluation.every
@@ -322,6 +328,7 @@ class TrainRun:
             "tasks": None if self.world is None else self.world.state(),
         }
         self.checkpoints.save(progress.update, self._write_state, facts)
+        self._held.append(self._needed())
         self._dirty = False
 
     def _write_state(self, folder: Path) -> None:

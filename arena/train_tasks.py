@@ -19,7 +19,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,8 @@ from agents.policy.base import Completion, Constraint, Request
 from agents.policy.batcher import Batcher
 from agents.policy.chat import ChatTokenizer
 from agents.policy.tokens import PromptTokens
-from agents.prompting.task import task_messages
+from agents.prompting.advice import without_advice
+from agents.prompting.attempts import AttemptPrompter
 from agents.training.config import TrainConfig
 from agents.training.trajectories import Step, Trajectory
 from arena.errors import TrainError
@@ -246,19 +246,26 @@ class TaskWorld:
             attempt.success = verdict.success and not attempt.fault
 
     async def _one(self, one: Tried, *, adapter: str, advice: Sequence[str]) -> None:
-        spec, world = one.spec, one.spec.make_world()
+        spec, engine = one.spec, self.batcher.engine
+        prompter = AttemptPrompter(
+            spec,
+            style=self.playing.style,
+            budget_tokens=self.playing.budget(engine.context_tokens),
+            count=engine.count_tokens,
+            advice=advice,
+        )
+        world, span = prompter.world, prompter.span
+        one.advice = one.advice[: prompter.shown]
         state = world.initial()
         progress = spec.goal.start(world.facts(state))
         while len(one.actions) < spec.budget and spec.goal.status(progress) == OPEN:
             legal = world.legal(state)
             if not legal:
                 return
-            ask = partial(
-                task_messages, spec, state, world=world, actions=one.actions, style=self.playing.style
-            )
+            messages = prompter.messages(state, one.actions)
             constraint = Constraint(choices=tuple(legal))
             request = Request(
-                ask(advice=advice),
+                messages,
                 constraint=constraint,
                 temperature=self.playing.temperature,
                 top_p=self.playing.top_p,
@@ -271,8 +278,8 @@ class TaskWorld:
             except PolicyError as error:
                 one.fault = f"{error.code}: {str(error)[:200]}"
                 return
-            plain = self._tokens.ids(ask()) if advice else answer.prompt_ids
-            one.steps.append(self._step(one, answer, constraint, plain, stripped=bool(advice)))
+            plain = answer.prompt_ids if span is None else self._tokens.ids(without_advice(messages, span))
+            one.steps.append(self._step(one, answer, constraint, plain, stripped=span is not None))
             action = answer.text if answer.text in legal else legal[0]
             one.actions.append(action)
             state = world.step(state, action)

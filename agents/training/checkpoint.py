@@ -91,6 +91,9 @@ class Checkpoints:
         numbers = self._numbers()
         return f"the last one, {numbers[-1]}, is kept" if numbers else "there is none before it"
 
+    def __len__(self) -> int:
+        return len(self._numbers())
+
     def newest(self) -> Checkpoint | None:
         """Return the newest whole checkpoint, None where there is none; damaged ones are passed over.
 

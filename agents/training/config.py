@@ -365,6 +365,14 @@ class TrainConfig(_Section):
             raise ValueError("rollout.deals: got 0, but games are to be played")
         if self.start.weights == "fresh" and self.learner.weights != "all":
             raise ValueError('learner.weights: fresh weights are trained as a whole: weights = "all"')
+        tried = self.tasks.tasks and self.tasks.has("attributing")
+        if self.games and self.credit.method == "adca" and tried:
+            own, other = self.credit.alpha, self.tasks.attributing.alpha
+            if own != other:  # one process fuses the labels of both
+                raise ValueError(
+                    f"tasks.attributing.alpha: got {other:g}, but games are labelled with credit.alpha {own:g}: "
+                    "give both the same"
+                )
         return self
 
     @property

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from agents.errors import CheckpointFailed, NotFinite
+from agents.errors import BadCheckpoint, CheckpointFailed, NotFinite
 from agents.policy.adapters import AdapterStore
 from agents.training.learner import Learner
 from arena import train_run
 from arena.config import Settings
 from arena.errors import TrainError, TrainStopped
-from arena.train import RUNS, train
+from arena.train import CHECKPOINTS, RUNS, train
 from arena.train_rollouts import LEARNER, OPPONENT, plan
+from arena.train_run import TrainRun
 from arena.train_state import RUN_FILE
 from replays.reader import read_record
 from tests.arena.training import SMALL, assert_alike, lines, run, settings, small
@@ -287,6 +289,48 @@ def test_a_run_can_be_given_more_and_says_so_where_it_was_made_otherwise(tmp_pat
     other = small(budget={"updates": 3}, learner={"lr": 0.001})
     assert run(other, tmp_path, resume=True, adopt=True).progress.update == 3
     assert json.loads((tmp_path / RUNS / "small" / RUN_FILE).read_text())["digest"] == other.digest
+
+
+@pytest.mark.slow
+def test_what_a_checkpoint_names_is_still_there_when_a_run_is_killed_long_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = small(
+        budget={"updates": 6},
+        evaluation={"every": 2},
+        checkpoint_every=2,
+        league={"past": 1, "snapshot_every": 1, "keep": 1},
+    )
+    saved = TrainRun.save
+
+    def save(self: TrainRun) -> None:
+        if self.progress.update <= 2:  # whatever comes later is lost, as with a kill
+            saved(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainRun, "save", save)
+        run(config, tmp_path)
+    again = run(config, tmp_path, resume=True)
+    assert lines(tmp_path, "resume")[0]["update"] == 2 and again.progress.update == 6
+    assert [line["update"] for line in lines(tmp_path, "update")] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.slow
+def test_a_damaged_checkpoint_is_passed_over_and_without_a_whole_one_nothing_is_lost(tmp_path: Path) -> None:
+    config = small(budget={"updates": 6}, evaluation={"every": 1}, checkpoint_every=1, league={"past": 1})
+    run(config, tmp_path)
+    folder = tmp_path / RUNS / "small" / CHECKPOINTS
+    older, newest = sorted(folder.iterdir())
+    (newest / "learner.pt").write_bytes(b"cut")
+    for version in (tmp_path / "adapters" / "small").iterdir():  # of an older run: gone by then
+        shutil.rmtree(version)
+    assert run(config, tmp_path, resume=True).progress.update == 6
+    for one in folder.iterdir():
+        (one / "learner.pt").write_bytes(b"cut")
+    before = lines(tmp_path)
+    with pytest.raises(BadCheckpoint, match="no checkpoint is whole"):
+        run(config, tmp_path, resume=True)
+    assert lines(tmp_path) == before and older.exists()
 
 
 def test_a_run_of_another_version_is_refused_in_one_line(tmp_path: Path) -> None:

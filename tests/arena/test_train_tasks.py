@@ -112,7 +112,7 @@ def test_basic_attempts_a_fixed_pool_and_nothing_else(tmp_path: Path) -> None:
         assert not any(any(labels) for labels in one.labels)
         assert {trajectory.outcome for trajectory in one.trajectories} == {0.0, 1.0}
         assert one.won == 4, "every other attempt succeeded"
-    assert not any("hint" in message.content for request in requests for message in request.messages)
+    assert not any("advice" in message.content for request in requests for message in request.messages)
 
 
 @pytest.mark.parametrize("mode", ["basic", "overall"])
@@ -156,7 +156,7 @@ def test_advice_goes_to_a_share_and_is_stripped_from_what_is_learned_from(tmp_pa
     with_advice = {f"attempt-{one.number}" for some in found for one in some.tried if one.advice}
     for request in requests:
         text = request.messages[-1].content
-        assert ("hint " in text) == (request.match in with_advice)
+        assert text.startswith("advice\n> ") == (request.match in with_advice)
     hint = TOKENIZER.prompt_ids(requests[0].messages)
     assert hint
     prompts = {request.match: TOKENIZER.prompt_ids(request.messages) for request in requests}
@@ -245,10 +245,23 @@ def test_tasks_are_trained_on_beside_games_and_a_killed_loop_goes_on(tmp_path: P
         assert line["tasks"]["attempts"] == 4 and line["trajectories"] == 8 + 4
         assert {role.split()[0] for role in line["by_role"]} == {"kuhn", "task"}
     for line in lines(tmp_path, "evaluation"):
-        assert line["tasks"]["attempts"] == 2 and 0 <= line["tasks"]["low"] <= line["tasks"]["high"] <= 1
+        assert line["tasks"]["attempts"] == 1 and 0 <= line["tasks"]["low"] <= line["tasks"]["high"] <= 1
     assert found.progress.attempts == 8
     more = small(**{**changes, "budget": {"updates": 3}})
     assert run(more, tmp_path, resume=True).progress.attempts == 12
     run(more, tmp_path / "whole")
     whole = lines(tmp_path / "whole", "update")
     assert [row["tasks"] for row in lines(tmp_path, "update")] == [row["tasks"] for row in whole]
+
+
+@pytest.mark.slow
+def test_tasks_alone_are_trained_on(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {
+        "games": [],
+        "tasks": {**TASKS, "attempts": 2, "skills": ["navigate"], "level": 0.0},
+        "budget": {"updates": 1},
+    }
+    run(small(**changes), tmp_path)
+    (line,) = lines(tmp_path, "update")
+    assert line["tasks"]["attempts"] == line["trajectories"] == 4
+    assert line["failures"] == 0 and {role.split()[0] for role in line["by_role"]} == {"task"}

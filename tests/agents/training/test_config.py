@@ -57,6 +57,14 @@ def test_each_mechanism_is_a_switch_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: TrainConfig(
+                games=KUHN,
+                credit={"method": "adca", "alpha": 0.2},
+                tasks={"tasks": 1, "attributing": {"enabled": True}},
+            ),
+            r"tasks.attributing.alpha: got 0.1, but games are labelled with credit.alpha 0.2",
+        ),
         (lambda: TrainConfig(), "there is nothing to train on"),
         (lambda: TrainConfig(games=KUHN, rollout=Rollout(deals=0)), "games are to be played"),
         (
