@@ -443,7 +443,9 @@ class Evolution:
                 f"judge regression: {len(wrong)} of {data['cases']} fixed trajectories come out otherwise, first "
                 f"{wrong[0]!r}; see `arena judge regress`"
             )
-        self.state.regression = {key: value for key, value in data.items() if key != "table"}
+        # The judge that was tried is the run's; that it was asked about decided cases too makes it no other.
+        kept = {key: value for key, value in data.items() if key != "table"}
+        self.state.regression = {**kept, "judge": self.evaluator.version}
         heard = [
             (f"{row.fixed.name} ({finding.layer})", finding.says == "yes")
             for row in found.rows

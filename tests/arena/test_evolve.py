@@ -57,6 +57,7 @@ def test_a_run_keeps_everything_and_reports_it(tmp_path: Path) -> None:
     assert metrics == json.loads(json.dumps(outcome.metrics))
     assert metrics["attempts"] == len(rows) and metrics["config"] == small().digest
     assert metrics["judge"]["regression"]["right"] == 20
+    assert metrics["judge"]["regression"]["judge"] == state.current.judge
     assert metrics["judge"]["queue"]["waiting"] > 0
     probes = [row for row in rows if row.purpose == "probe"]
     assert {row.task for row in probes} == set(state.probes)
