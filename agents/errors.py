@@ -23,9 +23,20 @@ games.errors.ArenaError
 │       └── QueueTooNew     written by a newer version
 ├── CurriculumError         a curriculum that cannot be, or found no task
 │   └── BadCurriculum       a curriculum's configuration that means nothing
+├── TrainingError           training cannot go on
+│   ├── BadRollout          a record that nothing can be learned from: other rules, cut short, tokens of another model
+│   ├── BadLearner          a learner's settings or model that mean nothing
+│   ├── NotFinite           a loss, a gradient or an input that is no finite number; nothing was learned from it
+│   ├── CheckpointFailed    a checkpoint or trained weights cannot be written; the last good ones are kept
+│   └── BadCheckpoint       a checkpoint that cannot be gone on from
 ├── BadExperience           a record that the experience store cannot take, or a question that means nothing to it
 ├── MemoryFault             the experience store cannot be opened, read or written
 │   └── MemoryTooNew        written by a newer version
+├── CreditError             a team's result cannot be divided as it was asked for
+│   ├── BadCredit           a method, team or setting of credit that there is not
+│   ├── RecordNotCredited   a record that is cut short or made under other rules
+│   ├── NotRebuilt          a recorded player that nobody here can play on for
+│   └── BadLabels           a judge of steps that is damaged, or does not know the game
 └── AnalysisError
     ├── NotSolvable         exact play is computed for small two-seat zero-sum games with one turn at a time
     └── BadPolicy           a policy that gives no probabilities over the actions
@@ -210,4 +221,74 @@ class BadCurriculum(CurriculumError):
     """A curriculum's configuration that means nothing."""
 
     code = "bad_curriculum"
+    exit_code = 2
+
+
+class CreditError(ArenaError):
+    """A team's result cannot be divided as it was asked for."""
+
+    code = "credit"
+    exit_code = 2
+
+
+class BadCredit(CreditError):
+    """A method, team or setting of credit that there is not."""
+
+    code = "bad_credit"
+
+
+class RecordNotCredited(CreditError):
+    """A record that is cut short, or was made under other rules."""
+
+    code = "record_not_credited"
+
+
+class NotRebuilt(CreditError):
+    """A recorded player that nobody here can play on for."""
+
+    code = "not_rebuilt"
+
+
+class BadLabels(CreditError):
+    """A judge of steps that is damaged, or does not know the game."""
+
+    code = "bad_labels"
+
+
+class TrainingError(ArenaError):
+    """Training cannot go on."""
+
+    code = "training"
+
+
+class BadRollout(TrainingError):
+    """A record that nothing can be learned from: of other rules, cut short, or with tokens of another model."""
+
+    code = "bad_rollout"
+    exit_code = 2
+
+
+class BadLearner(TrainingError):
+    """A learner's settings or model that mean nothing."""
+
+    code = "bad_learner"
+    exit_code = 2
+
+
+class NotFinite(TrainingError):
+    """A loss, a gradient or an input is no finite number; nothing was learned from it."""
+
+    code = "not_finite"
+
+
+class CheckpointFailed(TrainingError):
+    """A checkpoint or trained weights cannot be written; the last good ones are kept."""
+
+    code = "checkpoint_failed"
+
+
+class BadCheckpoint(TrainingError):
+    """A checkpoint that cannot be gone on from."""
+
+    code = "bad_checkpoint"
     exit_code = 2

@@ -84,7 +84,7 @@ def board(matches: Sequence[RatedMatch]) -> dict[str, Any]:
     """Return the standings over these matches as JSON-compatible data. Takes a processor for a while."""
     from arena.standings import leaderboard
 
-    sides = {name: load_game(name).team_names for name in game_names()}
+    sides = {name: load_game(name).unlike_sides for name in game_names()}
     return {**leaderboard(matches, sides=sides).as_dict(), "matches": len(matches)}
 
 

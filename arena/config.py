@@ -306,7 +306,9 @@ def explain(error: ValidationError, model: type[BaseModel], *, where: str | Mapp
     message = _IN_TOML.get(str(first["type"]), message)
     if message.startswith("Input should be "):
         message = f"it should be {message.removeprefix('Input should be ')}"
-    return f"{origin}: {key or 'the file'}: got {_shown(first.get('input'))}, {message}"
+    if not key:
+        return f"{origin}: {message}"
+    return f"{origin}: {key}: got {_shown(first.get('input'))}, {message}"
 
 
 def _shown(value: Any) -> str:

@@ -11,6 +11,8 @@ games.errors.ArenaError
 ├── ConfigError             a configuration file or value that cannot be used
 ├── TokenError              a token that cannot be made, or is not there
 ├── EvolveError             a run of `arena evolve` that cannot be done as it was asked for
+├── TrainError              a run of `arena train` that cannot be done as it was asked for
+│   └── TrainStopped        one that cannot go on: an alarm, or too many matches that failed
 ├── MatchAbandoned          a match whose players are all gone after the server was started again
 ├── ServeError              a server that cannot run as it was asked for
 └── RequestRefused          what a client asked for is refused; has a wire `code`
@@ -85,6 +87,20 @@ class EvolveError(ArenaError):
 
     code = "evolve"
     exit_code = 2
+
+
+class TrainError(ArenaError):
+    """A run of `arena train` cannot be done as it was asked for."""
+
+    code = "train"
+    exit_code = 2
+
+
+class TrainStopped(TrainError):
+    """A run of `arena train` that cannot go on: an alarm, or too many matches that failed."""
+
+    code = "train_stopped"
+    exit_code = 1
 
 
 class MatchAbandoned(ArenaError):

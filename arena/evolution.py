@@ -5,22 +5,24 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from agents.curriculum.alerts import Alert, collapse, disagreement, duplicates
+from agents.curriculum.alerts import Alert, collapse, disagreement, duplicates, retrieval, wasted
 from agents.curriculum.curve import Axes
-from agents.curriculum.generator import Generator, Proposal
-from agents.curriculum.makers import Maker
+from agents.curriculum.generator import Batch, Generator, Proposal, Wanted
+from agents.curriculum.makers import Drawn, Maker
 from agents.curriculum.rows import AttemptRow
 from agents.curriculum.shift import compare
 from agents.curriculum.strategies import Request
 from agents.curriculum.switch import hopeless, reason_not_to_train
+from agents.errors import PolicyError
 from agents.judges.base import Case, Judgement
 from agents.judges.evaluator import Evaluator
 from agents.judges.queue import PersonQueue
 from agents.judges.regression import regress
 from agents.memory import Episode, Memory, TaskRecord, Version
 from arena.errors import EvolveError
-from arena.evolve_actors import Actor, Job
+from arena.evolve_actors import Actor, Done, Job
 from arena.evolve_config import EvolveConfig
+from arena.evolve_lessons import Keeper, Offer, advice_of, note_advice
 from arena.evolve_log import (
     STATE,
     Bundle,
@@ -30,6 +32,8 @@ from arena.evolve_log import (
     note,
     read_entries,
 )
+from arena.evolve_players import told
+from arena.evolve_proposer import Proposer
 from games.rng import derive_seed
 from games.tasks.check import Attempt, check
 from games.tasks.spec import TaskSpec
@@ -39,8 +43,8 @@ SUSPECT_ROWS = 2_000
 """Of the newest attempts, those in which hopeless tasks are looked for."""
 SHIFT_ROWS = 100
 """Attempts in each of the two stretches that are compared."""
-SHIFT_ALPHA = 0.002
-"""Of the alert, which looks again and again; the report says what one look at 0.05 would."""
+SHIFT_LOOKS = 25
+"""Comparisons of the alert, which looks again and again, that share a false alarm's 0.05; the report looks once."""
 NO_ATTEMPT = "trial"
 """The store's purpose of an attempt that ended by no doing of the actor: it counts for nothing."""
 
@@ -58,6 +62,7 @@ class Evolution:
         evaluator: Evaluator,
         actor: Actor,
         maker: Maker,
+        proposer: Proposer | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.config = config
@@ -67,6 +72,8 @@ class Evolution:
         self.evaluator = evaluator
         self.actor = actor
         self.maker = maker
+        self.proposer = proposer
+        self.keeper = Keeper(config.lessons, store, seed=config.seed, reads=actor.reads)
         self.clock = clock
         self.axes = Axes(config.curriculum.scales)
         self.generator = Generator(config.curriculum, maker, seed=config.seed)
@@ -90,6 +97,7 @@ class Evolution:
             judge=self.evaluator.version,
             actor=self.actor.version,
             policy=self.actor.policy,
+            proposer=self.proposer.policy if self.proposer is not None else "",
         )
         if not state.bundles or bundle != replace(state.current, id=bundle.id, generation=bundle.generation):
             state.bundles.append(bundle)
@@ -102,6 +110,7 @@ class Evolution:
                     Version("judge", self.evaluator.version),
                     Version("actor", self.config.actor),
                     *([Version("policy", self.actor.policy)] if self.actor.policy else []),
+                    *self._proposer_versions(),
                 ]
             )
             if not state.probes:
@@ -114,23 +123,24 @@ class Evolution:
         asked = config.loop.tasks
         if config.budget.tasks is not None:
             asked = min(asked, max(1, config.budget.tasks - state.tasks))
-        batch = self.generator.propose(live, start=state.next_task, count=asked)
         standing = self.generator.standings.read(live)
         entry = Entry(
             generation=state.next_generation,
             bundle=state.bundle,
-            refused=dict(batch.refused),
             standing={s: (a.level, standing.targets[s]) for s, a in standing.abilities.items()},
         )
+        batch = await self._propose(entry, start=state.next_task, count=asked)
+        entry.refused = dict(batch.refused)
         entry.tasks = [proposal.row() for proposal in (*batch.train, *batch.test)]
-        jobs, rows = self._jobs(batch.train)
+        jobs, rows, offers = self._jobs(batch.train)
         done = await self.actor.attempt_all(jobs)
+        entry.lessons = self.keeper.log(offers, jobs, done)
         judged = await self._judge(
             jobs, [Attempt(job.spec.hash, one.actions) for job, one in zip(jobs, done, strict=True)]
         )
         episodes = []
         for job, row, one, (case, judgement, also) in zip(jobs, rows, done, judged, strict=True):
-            episode = self._episode(job, case, judgement, also, fault=one.fault)
+            episode = self._episode(job, case, judgement, also, done=one, offer=offers.get(job.number))
             episodes.append(episode)
             if one.fault:
                 entry.faults.append(f"attempt {job.number}: {one.fault}")
@@ -165,6 +175,7 @@ class Evolution:
         with self.store.transaction():
             self.store.add_tasks(records)
             self.store.add_episodes(episodes)
+            self.keeper.learn(entry, jobs, quarantined=self.live.quarantined)
             self.store.set_status(sorted(entry.quarantined), "quarantine")
             self.store.put(note(entry.generation), entry.to_data())
             self._save()
@@ -191,6 +202,7 @@ class Evolution:
             self.live.add_task(task, (specs or {}).get(task.task))
         for row in entry.attempts:
             self.live.add_attempt(row)
+        self.keeper.fold(entry)
         self.live.quarantined.update(entry.quarantined)
 
     def _make_probes(self) -> None:
@@ -213,15 +225,79 @@ class Evolution:
         self.store.add_tasks(found.values())
         self.state.probes = list(found)
 
-    def _jobs(self, proposals: list[Proposal]) -> tuple[list[Job], list[AttemptRow]]:
-        """Return the attempts of this generation, with their rows, success still open."""
+    def _proposer_versions(self) -> list[Version]:
+        own = self.proposer
+        if own is None:
+            return []
+        return [Version("generator", own.version, detail=own.detail), Version("policy", own.policy)]
+
+    async def _propose(self, entry: Entry, *, start: int, count: int) -> Batch:
+        """Return the tasks of this generation: the generator says what is wanted, it or the proposer makes it."""
+        steps = self.generator.steps(self.live, start=start, count=count)
+        asked: Counter[int] = Counter()
+        made: Drawn | str | None = None
+        while True:
+            try:
+                wanted = steps.send(made)
+            except StopIteration as done:
+                batch: Batch = done.value
+                break
+            made = await self._make(wanted, entry, asked)
+        proposer = self.proposer
+        if proposer is not None:
+            own = [
+                one
+                for one in (*batch.train, *batch.test)
+                if one.task.spec is not None and one.task.spec.generator == proposer.version
+            ]
+            entry.proposals = {
+                "version": proposer.version,
+                "numbers": len(asked),
+                "tries": asked.total(),
+                "accepted": sum(one.purpose == "train" for one in own),
+                "test": sum(one.purpose == "test" for one in own),
+                "failed": len(entry.faults),
+                "refused": dict(Counter(why for number, why in batch.refusals if number in asked)),
+            }
+        return batch
+
+    async def _make(self, wanted: Wanted, entry: Entry, asked: Counter[int]) -> Drawn | str | None:
+        """Make one task. Where the proposer's model fails, the rest of the generation is the maker's."""
+        proposer = self.proposer
+        if proposer is not None and not entry.faults and proposer.due(wanted.number):
+            try:
+                made = await proposer.make(wanted, self.live)
+                asked[wanted.number] += 1
+                return made
+            except PolicyError as error:
+                entry.faults.append(f"proposer, task {wanted.number}: {told(error)}")
+        return self.maker.make(wanted.request, seed=wanted.seed, memory=self.live)
+
+    def _proposed(self, window: int) -> tuple[int, int]:
+        """Return how many of the proposer's latest tries, `window` or more, were taken, and how many there were."""
+        taken = tries = 0
+        for past in reversed(self.entries):
+            if tries >= window:
+                break
+            taken += past.proposals.get("accepted", 0)
+            tries += past.proposals.get("tries", 0)
+        return taken, tries
+
+    def _jobs(self, proposals: list[Proposal]) -> tuple[list[Job], list[AttemptRow], dict[int, Offer]]:
+        """Return the attempts of this generation, with their rows, success still open, and the advice for them."""
         config, state = self.config, self.state
         jobs: list[Job] = []
         rows: list[AttemptRow] = []
+        offers: dict[int, Offer] = {}
+        hurts = "retrieval" in state.raised
 
         def add(spec: TaskSpec, skill: str, purpose: str, similarity: float) -> None:
             number = state.next_attempt + len(jobs)
-            jobs.append(Job(number, spec, skill, purpose, derive_seed(config.seed, "attempt", number)))
+            offer = self.keeper.offer(spec, number=number, purpose=purpose, hurts=hurts)
+            if offer is not None:
+                offers[number] = offer
+            seed = derive_seed(config.seed, "attempt", number)
+            jobs.append(Job(number, spec, skill, purpose, seed, advice_of(offer)))
             rows.append(
                 AttemptRow(
                     number=number,
@@ -254,7 +330,7 @@ class Evolution:
                     held = self.live.task(task.task)
                     if held is not None:
                         add(held, task.skill, "test", task.similarity)
-        return jobs, rows
+        return jobs, rows, offers
 
     async def _judge(
         self, jobs: list[Job], attempts: list[Attempt]
@@ -274,13 +350,21 @@ class Evolution:
         return list(zip(cases, judgements, also, strict=True))
 
     def _episode(
-        self, job: Job, case: Case, judgement: Judgement, also: list[tuple[Case, Judgement]], *, fault: str
+        self,
+        job: Job,
+        case: Case,
+        judgement: Judgement,
+        also: list[tuple[Case, Judgement]],
+        *,
+        done: Done,
+        offer: Offer | None,
     ) -> Episode:
         evidence = judgement.to_data()
         if also:
             evidence["also"] = [one.to_data() for _, one in also]
         purpose = {"probe": "test"}.get(job.purpose, job.purpose)
-        return Episode.of(
+        fault = done.fault
+        episode = Episode.of(
             job.spec,
             id=f"{self.config.name}-{job.number:08d}",
             attempt=case.attempt,
@@ -295,6 +379,7 @@ class Evolution:
             evidence=evidence,
             success=judgement.answer is True,
         )
+        return replace(episode, **note_advice(episode, offer, done))
 
     def _put_in_queue(self, judged: list[tuple[Case, Judgement, list[tuple[Case, Judgement]]]]) -> None:
         name = self.config.name
@@ -332,11 +417,13 @@ class Evolution:
             collapse(rows, alarms),
             duplicates(accepted, refused, alarms),
             disagreement(self.state.verdicts, alarms),
+            retrieval(self.keeper.tallies.latest, least=self.config.lessons.alarm_attempts),
+            wasted(*self._proposed(alarms.window), alarms),
         ]
         plain = [row for row in rows if row.purpose in ("train", "probe")]
         if len(plain) >= 2 * SHIFT_ROWS:
             shift = compare(
-                plain[-2 * SHIFT_ROWS : -SHIFT_ROWS], plain[-SHIFT_ROWS:], self.axes, alpha=SHIFT_ALPHA
+                plain[-2 * SHIFT_ROWS : -SHIFT_ROWS], plain[-SHIFT_ROWS:], self.axes, looks=SHIFT_LOOKS
             )
             if shift.verdict in ("worse", "both"):
                 text = f"the agent got worse: {-shift.by_agent:.0%} less success at equal difficulty"
@@ -356,7 +443,9 @@ class Evolution:
                 f"judge regression: {len(wrong)} of {data['cases']} fixed trajectories come out otherwise, first "
                 f"{wrong[0]!r}; see `arena judge regress`"
             )
-        self.state.regression = {key: value for key, value in data.items() if key != "table"}
+        # The judge that was tried is the run's; that it was asked about decided cases too makes it no other.
+        kept = {key: value for key, value in data.items() if key != "table"}
+        self.state.regression = {**kept, "judge": self.evaluator.version}
         heard = [
             (f"{row.fixed.name} ({finding.layer})", finding.says == "yes")
             for row in found.rows

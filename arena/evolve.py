@@ -17,11 +17,13 @@ from agents.judges.evaluator import Evaluator
 from agents.judges.queue import FILE as QUEUE_FILE
 from agents.judges.queue import PersonQueue
 from agents.memory import Memory
+from agents.policy.service import Policies, playing
 from agents.policy.settings import PolicySettings
+from agents.policy.spec import parse_spec
 from arena.errors import EvolveError
 from arena.evolution import Evolution
-from arena.evolve_actors import make_actor
 from arena.evolve_config import EvolveConfig
+from arena.evolve_lessons import restore
 from arena.evolve_log import (
     Entry,
     State,
@@ -30,12 +32,16 @@ from arena.evolve_log import (
     roll_back,
 )
 from arena.evolve_makers import maker_for
+from arena.evolve_players import adapter_of, make_actor, model_specs, pinned_spec
+from arena.evolve_proposer import Proposer
 from arena.evolve_report import write_report
 from arena.judge_model import model_judge
 from arena.lock import hold
 
 RUNS = "runs"
 MEMORY = "memory.db"
+LOCK = "lock"
+"""Held by the process that is at a run."""
 
 Progress = Callable[[State, Entry], None]
 
@@ -77,7 +83,7 @@ async def evolve(
     taken = EvolveError(f"{folder}: another process runs it")
     with hold(
         folder,
-        name="lock",
+        name=LOCK,
         mode=0o644,
         taken=taken,
         unusable=lambda error: EvolveError(f"{folder}: cannot be used: {error.strerror or error}"),
@@ -87,7 +93,9 @@ async def evolve(
             if rollback is not None:
                 if state is None:
                     raise EvolveError(f"{folder}: has no run to roll back")
-                roll_back(store, state, generation=rollback)
+                with store.transaction():
+                    restore(store, read_entries(store, [n for n in state.lineage if n > rollback]))
+                    roll_back(store, state, generation=rollback)
                 metrics = write_report(folder, state, read_entries(store, state.lineage), queue=queue)
                 return Outcome(folder, metrics, "rollback")
             state, config = _agreed(config, state, folder=folder, resume=resume, adopt=adopt)
@@ -132,8 +140,15 @@ async def _run(
 ) -> Outcome:
     folder = store.path.parent
     axes = Axes(config.curriculum.scales)
-    pinned = state.current.policy.rpartition("adapter ")[2] if state.pinned else ""
+    maker = maker_for(config.world)
+    acting, proposing = config.actor, config.proposer.spec if config.proposer.share else None
+    if state.pinned:
+        acting = pinned_spec(acting, adapter_of(state.current.policy))
+        proposing = proposing and pinned_spec(proposing, adapter_of(state.current.proposer))
     async with AsyncExitStack() as stack:
+        policies = Policies(policy, home=home)
+        stack.push_async_callback(policies.close)
+        await policies.start(model_specs(acting, proposing, config.judge.model))
         model = await stack.enter_async_context(
             model_judge(
                 config.judge.model,
@@ -141,11 +156,24 @@ async def _run(
                 home=home,
                 mode=config.judge.mode,
                 timeout_s=config.judge.timeout_s,
+                policies=policies,
             )
         )
         actor = await stack.enter_async_context(
-            make_actor(config, axes, policy=policy, home=home, pinned=pinned)
+            make_actor(config, axes, settings=policy, policies=policies, spec=acting)
         )
+        proposer = None
+        if proposing is not None:
+            proposer = Proposer(
+                policies.batcher(proposing),
+                settings=config.proposer,
+                world=config.world,
+                axes=axes,
+                seed=config.seed,
+                maker=maker,
+                adapter=await policies.pin(proposing),
+                playing=playing(policy, parse_spec(proposing)),
+            )
         loop = Evolution(
             config,
             store=store,
@@ -153,7 +181,8 @@ async def _run(
             queue=queue,
             evaluator=Evaluator(config.judge.settings(config.seed), model=model),
             actor=actor,
-            maker=maker_for(config.world),
+            maker=maker,
+            proposer=proposer,
         )
         await loop.begin()
         stopped, reported = loop.spent(), time.monotonic()

@@ -1,4 +1,4 @@
-"""Who attempts the tasks of `arena evolve`: simulated learners, planners, language models.
+"""Who attempts the tasks of `arena evolve`: the contract, simulated learners and bots.
 
 An actor gives actions and nothing else; whether they solve the task is the judge's to say. What an actor learnt is a
 fold of the attempts so far, so it is rebuilt from them after a crash and after a roll-back.
@@ -7,40 +7,28 @@ fold of the attempts so far, so it is rebuilt from them after a crash and after 
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from agents.bots.ladder import RUNGS, Rung
+from agents.bots.ladder import Rung
 from agents.bots.ladder import attempt as climb
 from agents.curriculum.curve import Axes
 from agents.curriculum.learners import Learner
 from agents.curriculum.makers import Drawn
 from agents.curriculum.rows import AttemptRow
-from agents.errors import PolicyError
-from agents.policy.agent import without_folders
-from agents.policy.base import BASE, Constraint, Message, Request
-from agents.policy.batcher import Batcher
-from agents.policy.service import Policies
-from agents.policy.settings import PolicySettings
-from agents.policy.spec import is_policy
-from arena.errors import EvolveError
 from arena.evolve_config import EvolveConfig
+from arena.evolve_workers import Workers
 from games.rng import derive_seed
 from games.tasks.goals import HOLDS, OPEN
 from games.tasks.solver import solve_task
 from games.tasks.spec import TaskSpec
-from games.tasks.world import WAIT
 
-LEARNER, RANDOM, PLANNER, LADDER = "learner", "random", "planner", "ladder"
 LEARNS = ("train", "review")
 """Purposes of attempts from which an actor learns."""
 MAX_SEARCH = 4_000
 """States that a planner looks at for a way back."""
-SHOWN_ACTIONS = 8
-"""Of its own, what a language model is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +40,8 @@ class Job:
     skill: str
     purpose: str
     seed: int
+    advice: tuple[str, ...] = ()
+    """What may be told to an actor that reads, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +50,10 @@ class Done:
 
     actions: tuple[str, ...]
     fault: str = ""
+    shown: int = 0
+    """How many pieces of the advice were told: the first so many."""
+    note: Mapping[str, Any] | None = None
+    """Where they stood in the prompts (`agents.prompting.attempts`), so that they can be taken out again."""
 
 
 class Actor(ABC):
@@ -69,6 +63,8 @@ class Actor(ABC):
     """Changes whenever it may act otherwise."""
     policy: str = ""
     """The weights behind it, if any."""
+    reads: bool = False
+    """Whether it can be told anything: advice is for those that read."""
 
     @abstractmethod
     async def attempt_all(self, jobs: Sequence[Job]) -> list[Done]:
@@ -124,7 +120,7 @@ class RandomActor(Actor):
     async def attempt_all(self, jobs: Sequence[Job]) -> list[Done]:
         done = []
         for job in jobs:
-            done.append(Done(_walk(job, skill=0.0)))
+            done.append(Done(planner_actions(job, skill=0.0)))
             await asyncio.sleep(0)
         return done
 
@@ -132,81 +128,37 @@ class RandomActor(Actor):
 class PlannerActor(Actor):
     """Follows a plan with probability `skill` at each step, does anything legal otherwise, and finds its way back."""
 
-    def __init__(self, skill: float) -> None:
+    def __init__(self, skill: float, *, workers: Workers | None = None) -> None:
         self.skill = skill
+        self.workers = workers or Workers()
         self.version = f"planner-1 ({skill:g})"
 
     async def attempt_all(self, jobs: Sequence[Job]) -> list[Done]:
-        done = []
-        for job in jobs:
-            done.append(Done(_walk(job, skill=self.skill)))
-            await asyncio.sleep(0)
-        return done
+        return [
+            Done(actions)
+            for actions in await self.workers.map(partial(planner_actions, skill=self.skill), jobs)
+        ]
 
 
 class LadderActor(Actor):
     """A rung of the ladder of reference bots."""
 
-    def __init__(self, rung: Rung) -> None:
+    def __init__(self, rung: Rung, *, workers: Workers | None = None) -> None:
         self.rung = rung
+        self.workers = workers or Workers()
         self.version = f"ladder-1 ({rung})"
 
     async def attempt_all(self, jobs: Sequence[Job]) -> list[Done]:
-        done = []
-        for job in jobs:
-            done.append(Done(climb(job.spec, self.rung, seed=job.seed).actions))
-            await asyncio.sleep(0)
-        return done
+        return [
+            Done(actions) for actions in await self.workers.map(partial(ladder_actions, rung=self.rung), jobs)
+        ]
 
 
-class PolicyActor(Actor):
-    """A language model that chooses among the legal actions, step by step; many attempts at a time."""
-
-    def __init__(self, batcher: Batcher, *, adapter: str = BASE, concurrency: int = 32) -> None:
-        self.batcher = batcher
-        self.adapter = adapter
-        self.version = "policy-choices-1"
-        self.policy = f"{batcher.engine.model}, adapter {adapter}"
-        self._room = asyncio.Semaphore(concurrency)
-
-    async def attempt_all(self, jobs: Sequence[Job]) -> list[Done]:
-        return list(await asyncio.gather(*(self._attempt(job) for job in jobs)))
-
-    async def _attempt(self, job: Job) -> Done:
-        spec, world = job.spec, job.spec.make_world()
-        state = world.initial()
-        progress = spec.goal.start(world.facts(state))
-        actions: list[str] = []
-        async with self._room:
-            while len(actions) < spec.budget and spec.goal.status(progress) == OPEN:
-                legal = world.legal(state)
-                if not legal:
-                    break
-                try:
-                    action = await self._choose(job, world.render(state), legal, actions)
-                except PolicyError as error:
-                    return Done(tuple(actions), f"{error.code}: {without_folders(str(error))[:200]}")
-                actions.append(action)
-                state = world.step(state, action)
-                progress = spec.goal.fold(progress, world.facts(state))
-        return Done(tuple(actions))
-
-    async def _choose(self, job: Job, seen: str, legal: tuple[str, ...], actions: list[str]) -> str:
-        left = job.spec.budget - len(actions)
-        lately = ", ".join(actions[-SHOWN_ACTIONS:]) or "nothing"
-        text = f"{job.spec.goal.render()}\n{seen}\nSteps left: {left}. Done lately: {lately}.\nNext action?"
-        request = Request(
-            (Message("user", text),),
-            constraint=Constraint(choices=legal),
-            seed=derive_seed(job.seed, "act", len(actions)),
-            adapter=self.adapter,
-            match=f"attempt-{job.number}",
-        )
-        answer = await self.batcher.submit(request)
-        return answer.text if answer.text in legal else WAIT
+def ladder_actions(job: Job, *, rung: Rung) -> tuple[str, ...]:
+    return climb(job.spec, rung, seed=job.seed).actions
 
 
-def _walk(job: Job, *, skill: float) -> tuple[str, ...]:
+def planner_actions(job: Job, *, skill: float) -> tuple[str, ...]:
     """Return what a planner of that skill does. Depends on the job alone."""
     spec, world = job.spec, job.spec.make_world()
     rng, goal = random.Random(job.seed), spec.goal
@@ -262,58 +214,3 @@ def _traced(came: dict[Any, tuple[Any, str] | None], node: Any) -> tuple[str, ..
         node, action = step
         actions.append(action)
     return tuple(reversed(actions))
-
-
-@asynccontextmanager
-async def make_actor(
-    config: EvolveConfig, axes: Axes, *, policy: PolicySettings, home: Path, pinned: str = ""
-) -> AsyncIterator[Actor]:
-    """Yield the actor of a configuration.
-
-    Args:
-        config: names it.
-        axes: the scales of difficulty.
-        policy: the settings of language models.
-        home: the directory of the state, for adapters.
-        pinned: the adapter version that must answer, where a run was rolled back to one; else the newest.
-
-    Raises `EvolveError` for a spec that names no actor, `PolicyError` where a model does not start.
-    """
-    spec = config.actor
-    word, _, rest = spec.partition(":")
-    if is_policy(spec):
-        policies = Policies(policy, home=home)
-        asked = f"{word}:{pinned}" if pinned and word == "policy" and pinned != BASE else spec
-        await policies.start([asked])
-        try:
-            adapter = await policies.pin(asked)
-            yield PolicyActor(policies.batcher(asked), adapter=adapter, concurrency=config.loop.concurrency)
-        finally:
-            await policies.close()
-    elif spec == LEARNER:
-        yield SimulatedLearner(config, axes)
-    elif spec == RANDOM:
-        yield RandomActor()
-    elif word == PLANNER:
-        yield PlannerActor(_skill(spec, rest))
-    elif word == LADDER:
-        if rest not in RUNGS:
-            raise EvolveError(f"actor: got {spec[:80]!r}, ladder takes one of {', '.join(RUNGS)}")
-        yield LadderActor(RUNGS[rest])
-    else:
-        raise EvolveError(
-            f"actor: got {spec[:80]!r}, allowed are learner, random, planner[:SKILL], ladder:RUNG, "
-            "policy[:ADAPTER] and openai:MODEL@URL"
-        )
-
-
-def _skill(spec: str, rest: str) -> float:
-    if not rest and ":" not in spec:
-        return 1.0
-    try:
-        skill = float(rest)
-    except ValueError:
-        skill = -1.0
-    if not 0 <= skill <= 1:
-        raise EvolveError(f"actor: got {spec[:80]!r}, planner takes a skill from 0 to 1, as in planner:0.8")
-    return skill

@@ -15,6 +15,7 @@ from agents.curriculum.config import CurriculumConfig
 from agents.curriculum.learners import Nature
 from agents.judges.base import QUESTIONS, SOLVED
 from agents.judges.evaluator import JudgeSettings
+from agents.policy.spec import is_policy
 from arena.config import explain, read_toml
 from arena.errors import EvolveError
 from games.rng import MAX_SEED
@@ -51,7 +52,12 @@ class Loop(_Section):
 
     tasks: int = Field(default=16, ge=1, le=1000, description="Tasks that are asked for in a generation.")
     attempts: int = Field(default=1, ge=1, le=64, description="Attempts at each of them.")
-    concurrency: int = Field(default=32, ge=1, le=1024, description="Attempts at a time.")
+    concurrency: int = Field(
+        default=32,
+        ge=1,
+        le=1024,
+        description="Attempts at a time: of language models all, of planners and ladders one a processor.",
+    )
     report_every_s: float = Field(default=10.0, gt=0, le=86_400, description="Seconds between two reports.")
 
 
@@ -103,6 +109,73 @@ class Judge(_Section):
         return JudgeSettings(trust=self.trust, audit_share=self.audit_share, seed=seed)
 
 
+class ProposerSection(_Section):
+    """A language model that sets some of the new tasks."""
+
+    spec: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Who proposes: policy[:ADAPTER] or openai:MODEL@URL; nobody by default.",
+    )
+    share: float = Field(
+        default=0.25,
+        ge=0,
+        le=0.9,
+        description="Of the new tasks; a tenth stays the generator's, whatever a model proposes.",
+    )
+    mode: Literal["auto", "offers", "json"] = Field(
+        default="auto",
+        description="offers: a choice among proven edits of a parent; json: a task under the schema; auto: offers for "
+        "models that are prompted in few words.",
+    )
+    tokens: int = Field(default=2048, ge=64, le=32_768, description="That a task as JSON may take.")
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.spec is not None and not is_policy(self.spec):
+            raise ValueError(
+                f"spec: got {self.spec[:80]!r}, allowed are policy[:ADAPTER] and openai:MODEL@URL"
+            )
+        return self
+
+
+class LessonsSection(_Section):
+    """What is learnt from attempts and told in others."""
+
+    share: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Of the training attempts of actors that read, those with advice.",
+    )
+    k: int = Field(default=3, ge=1, le=8, description="Lessons that are offered at a time, at most.")
+    floor: float = Field(default=0.25, ge=0, le=1, description='Similarity of a task to their "when to use".')
+    held_back: float = Field(
+        default=0.3,
+        ge=0,
+        le=0.9,
+        description="Chance that one of several lessons is left out, so that each is told apart from the others.",
+    )
+    keep: int = Field(
+        default=200, ge=0, le=5000, description="Lessons that are active at a time; 0 distils none."
+    )
+    min_offers: int = Field(
+        default=20, ge=5, le=10**6, description="Offers after which a lesson that surely hurts is retired."
+    )
+    patience: int = Field(
+        default=100, ge=5, le=10**6, description="Offers after which one that gained nothing is retired."
+    )
+    alarm_attempts: int = Field(
+        default=50,
+        ge=10,
+        le=10**6,
+        description="Latest attempts with and without advice that the alert takes.",
+    )
+    back_off: float = Field(
+        default=0.25, ge=0, le=1, description="What the share is multiplied by while advice hurts."
+    )
+
+
 class LearnerNature(_Section):
     """How the simulated learner learns and forgets; levels are 0 to 10."""
 
@@ -149,6 +222,8 @@ class EvolveConfig(_Section):
     probe: Probe = Probe()
     judge: Judge = Judge()
     learner: LearnerNature = LearnerNature()
+    proposer: ProposerSection = ProposerSection()
+    lessons: LessonsSection = LessonsSection()
     curriculum: CurriculumConfig = CurriculumConfig()
 
     @model_validator(mode="after")

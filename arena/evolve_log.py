@@ -36,6 +36,8 @@ class Bundle:
     judge: str
     actor: str
     policy: str
+    proposer: str = ""
+    """The weights behind the proposer, if there is one."""
 
     def to_data(self) -> dict[str, Any]:
         """Return JSON-compatible data."""
@@ -110,7 +112,12 @@ class Entry:
     quarantined: dict[str, str] = field(default_factory=dict)
     """Tasks that were quarantined in it, with the reason."""
     faults: list[str] = field(default_factory=list)
-    """Attempts that ended by no doing of the actor."""
+    """Attempts that ended by no doing of the actor, and failures of the proposer's model."""
+    proposals: dict[str, Any] = field(default_factory=dict)
+    """What the proposer was asked for and what came of it; empty without one."""
+    lessons: dict[str, Any] = field(default_factory=dict)
+    """Of lessons: `offers` as (attempt, advised, found, told), `said` their texts, and what was `made`, `revived`,
+    `retired` (and why), `merged` (into which), `evicted`; how many are `active`."""
     seconds: float = 0.0
     """That the run had taken when it ended."""
 

@@ -10,7 +10,9 @@ from agents.curriculum.metrics import Share, diversity, first_try, fixed_success
 from agents.curriculum.rows import AttemptRow, SkillProfile, TaskRow
 from agents.curriculum.shift import compare
 from agents.curriculum.switch import sort
+from arena.evolve_figures import lesson_figures, proposer_figures
 from arena.evolve_log import Entry, State
+from games.tasks.spec import DIMENSIONS
 
 BUCKETS = 40
 """Stretches into which a run is cut for the plots."""
@@ -78,6 +80,8 @@ def metrics(
         "shift": _shift(rows, axes),
         "strategies": dict(Counter(row.strategy for row in tasks)),
         "refused": dict(refused),
+        "proposer": proposer_figures(entries),
+        "lessons": lesson_figures(entries),
         "training": {
             "may_train": len(sorted_rows.train),
             "held_out": len(sorted_rows.held_out),
@@ -210,6 +214,10 @@ def _stretch(entries: Sequence[Entry], axes: Axes, levels: Sequence[float]) -> d
         "similarity": _mean([row.similarity for row in tasks]),
         "highest_similarity": max((row.similarity for row in tasks), default=None),
         "combinations": len({axes.combination(row.skill, row.difficulty) for row in tasks}),
+        "difficulty": {
+            name: _mean([row.difficulty[place] for row in tasks]) for place, name in enumerate(DIMENSIONS)
+        },
+        "strategies": dict(Counter(row.strategy for row in tasks)),
         "largest_share": max(counts.values(), default=0) / len(tasks) if tasks else None,
     }
 

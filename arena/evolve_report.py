@@ -52,7 +52,7 @@ def page(found: Mapping[str, Any]) -> str:
             _by_dimension(found["by_dimension"]),
             _diversity(series),
         ]
-    parts += [_profile(found), _versions(found)]
+    parts += [_profile(found), _proposer(found["proposer"]), _lessons(found["lessons"]), _versions(found)]
     title = html.escape(f"{found['run']}: {found['generations']} generations")
     body = "\n".join(parts)
     return (
@@ -88,7 +88,7 @@ def _head(found: Mapping[str, Any]) -> str:
 
 def _shift(shift: Mapping[str, Any]) -> str:
     words = {
-        "same": "Lately neither the tasks nor the agent changed for certain.",
+        "same": "Lately neither harder tasks nor a worse agent cost success for certain.",
         "harder": "Lately the tasks got harder; the agent did not get worse.",
         "worse": "Lately the agent got worse; the tasks did not get harder.",
         "both": "Lately the tasks got harder and the agent got worse.",
@@ -226,6 +226,60 @@ def _profile(found: Mapping[str, Any]) -> str:
         + _table(["skill", "attempts", "success", "frontier"], rows, right=(1, 2))
         + f"<p>Strategies: {_text(strategies)}.<br>Refused: {_text(refused)}.</p>"
     )
+
+
+def _proposer(found: Mapping[str, Any] | None) -> str:
+    """Return what became of the tasks that a model proposed."""
+    if found is None:
+        return ""
+    refused = ", ".join(f"{name} {count:,}" for name, count in sorted(found["refused"].items())) or "none"
+    failed = f" Its model failed in {found['failed']:,} generations." if found["failed"] else ""
+    told = (
+        f"{found['accepted']:,} of {found['numbers']:,} tasks asked for in {found['tries']:,} tries, and "
+        f"{found['test']:,} for the test set.{failed}"
+    )
+    success = f"Solved: {_share(found['success'])} of its tasks, {_share(found['others'])} of the others."
+    return (
+        f"<h2>Tasks proposed by a model</h2><p><code>{_text(found['version'])}</code>: {_text(told)}<br>"
+        f"Refused: {_text(refused)}.<br>{_text(success)}</p>"
+    )
+
+
+def _lessons(found: Mapping[str, Any]) -> str:
+    """Return what was learnt from attempts, and what advice gained."""
+    if not found["made"]:
+        return ""
+    why = ", ".join(f"{name} {count:,}" for name, count in sorted(found["retired_for"].items()))
+    counts = (
+        f"{found['made']:,} made, {found['active']:,} active, {found['merged']:,} merged, "
+        f"{found['evicted']:,} evicted, {found['retired']:,} retired{f' ({why})' if why else ''}."
+    )
+    if not found["found_for"]:
+        return f"<h2>Lessons</h2><p>{_text(counts)} None was offered: the actor does not read.</p>"
+    success = (
+        f"Solved with advice {_share(found['advised'])} of {found['advised']['attempts']:,}, without "
+        f"{_share(found['control'])} of {found['control']['attempts']:,}; gain {_gain(found['gain'])}."
+    )
+    rows = [
+        [
+            one["text"],
+            one["status"],
+            f"{one['offers']:,}",
+            "–" if one["with"] is None else f"{one['with']:.0%}",
+            "–" if one["without"] is None else f"{one['without']:.0%}",
+            _gain(one["gain"]),
+        ]
+        for one in found["table"]
+    ]
+    head = ["lesson", "", "offers", "solved with", "without", "gain"]
+    return f"<h2>Lessons</h2><p>{_text(counts)}<br>{_text(success)}</p>" + _table(head, rows, right=(2, 3, 4))
+
+
+def _gain(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "–"
+    low, high = found["interval"]
+    return f"{found['value']:+.0%} ({low:+.0%} to {high:+.0%})"
 
 
 def _versions(found: Mapping[str, Any]) -> str:

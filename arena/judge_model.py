@@ -20,18 +20,23 @@ async def model_judge(
     home: Path,
     mode: JudgeMode = "choices",
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    policies: Policies | None = None,
 ) -> AsyncIterator[ModelJudge | None]:
     """Yield the judge that `spec` (`policy[:ADAPTER]` or `openai:MODEL@URL`) names; None for None.
+
+    `policies`, where they are given, have its engine started; they stay open.
 
     Raises `PolicyError` where its engine does not start, `BadPlayer` for a spec that names no model.
     """
     if spec is None:
         yield None
         return
-    policies = Policies(settings, home=home)
-    await policies.start([spec])
+    used = Policies(settings, home=home) if policies is None else policies
+    if policies is None:
+        await used.start([spec])
     try:
-        adapter = await policies.pin(spec)
-        yield ModelJudge(policies.batcher(spec), adapter=adapter, mode=mode, timeout_s=timeout_s)
+        adapter = await used.pin(spec)
+        yield ModelJudge(used.batcher(spec), adapter=adapter, mode=mode, timeout_s=timeout_s)
     finally:
-        await policies.close()
+        if policies is None:
+            await used.close()

@@ -1,11 +1,16 @@
 """A folder that one process holds alone."""
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from games.errors import ArenaError
+
+TRIES = 4
+LOOK_S = 0.02
+"""Seconds between two tries to hold a folder: more than a look at its lock takes."""
 
 
 @contextmanager
@@ -34,10 +39,33 @@ def hold(
         except ImportError:
             fcntl = None  # type: ignore[assignment]
         if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise taken from None
+            for again in reversed(range(TRIES)):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if not again:
+                        raise taken from None
+                    time.sleep(LOOK_S)  # perhaps somebody only looks, as `held` does
         yield
     finally:
         os.close(handle)
+
+
+def held(folder: Path, *, name: str) -> bool | None:
+    """Return whether a process holds `folder` by the lock `name`; None where the system cannot tell."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    try:
+        handle = os.open(folder / name, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False

@@ -8,7 +8,9 @@ COLORS = ("#3b6fd4", "#d9822b", "#2f9e6e", "#c2417c", "#8a63d2", "#5b8a9c", "#b3
 """Of the series, by their place."""
 
 WIDTH, HEIGHT = 360, 200
-LEFT, RIGHT, TOP, BOTTOM = 38, 8, 8, 26
+LEFT, RIGHT, TOP, BOTTOM = 46, 8, 8, 26
+LEAST, TINY = 0.02, 1e-7
+"""The shortest vertical axis, as a part of its largest value, and what counts as zero."""
 
 
 def legend(names: Sequence[str]) -> str:
@@ -30,6 +32,7 @@ def lines(
     series: Mapping[str, Sequence[float | None]],
     *,
     y: str,
+    x: str = "generation",
     low: float | None = None,
     high: float | None = None,
     band: tuple[float, float] | None = None,
@@ -40,14 +43,20 @@ def lines(
         at: where the values are, on the horizontal axis, rising.
         series: values by name; their order gives the colours.
         y: what the vertical axis shows.
+        x: what the horizontal axis shows.
         low, high: ends of the vertical axis; by default those of the values.
         band: a stretch of the vertical axis that is marked.
     """
     values = [value for one in series.values() for value in one if value is not None]
     bottom = min(values, default=0.0) if low is None else low
     top = max(values, default=1.0) if high is None else high
-    ticks = _ticks(bottom, max(top, bottom + 1e-9))
-    top = max(top, ticks[-1])
+    lacking = LEAST * max(abs(bottom), abs(top)) - (top - bottom)
+    if top - bottom < TINY and max(abs(bottom), abs(top)) < TINY:
+        top = bottom + 1.0
+    elif lacking > 0:
+        bottom, top = (bottom - lacking / 2, top + lacking / 2) if low is None else (bottom, top + lacking)
+    ticks = _ticks(bottom, top)
+    bottom, top = min(bottom, ticks[0]), max(top, ticks[-1])
     first, last = (at[0], at[-1]) if at else (0.0, 1.0)
 
     def place(x: float, value: float) -> tuple[float, float]:
@@ -75,7 +84,7 @@ def lines(
                 )
     parts += [
         f'<text x="{LEFT}" y="{HEIGHT - 8}">{first:g}</text>',
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">generation</text>',
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{html.escape(x)}</text>',
         f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{last:g}</text>',
     ]
     return _svg(parts)

@@ -26,6 +26,7 @@ from scipy.special import ndtri, stdtrit
 from arena.ratings import ANCHOR, LEVEL, Fit, SideEffect, fit
 from arena.results import RatedMatch, RatedSeat
 
+EQUAL = "equal"
 BY_PLAY = ("won", "drawn", "lost")
 COLUMNS = (*BY_PLAY, "walkovers", "forfeits")
 
@@ -88,9 +89,15 @@ class Standing:
     """Mean return per seat by play, with its 95 % interval."""
     plain: bool = True
     """Whether every return by play was 1, 0 or -1, so that the mean return says no more than the score."""
+    credit: float | None = None
+    """Mean share of its team's result, a seat: equal shares, unless another method of credit has said."""
+    shared: bool = False
+    """Whether it ever shared a team with another seat."""
+    accusation: str | None = None
+    """What a method that can tell found: `free rider` or `saboteur`."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the row as JSON-compatible data; `credit` stays None until credit is computed."""
+        """Return the row as JSON-compatible data."""
         mean, low, high = self.mean_return or (None, None, None)
         return {
             "player": self.player,
@@ -102,7 +109,8 @@ class Standing:
             "by_role": {role: self.by_role[role].as_dict() for role in sorted(self.by_role)},
             "forced": self.forced,
             "illegal": self.illegal,
-            "credit": None,
+            "credit": self.credit,
+            "accusation": self.accusation,
             "matches": self.matches,
             "rated": self.rated,
             "group": self.group,
@@ -120,10 +128,13 @@ class Leaderboard:
 
     standings: tuple[Standing, ...]
     fits: tuple[Fit, ...]
+    credit: str = EQUAL
+    """By which method the rows' credit was found."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return `standings`, `side_effect` by game and `warnings` as JSON-compatible data."""
+        """Return `standings`, `side_effect` by game, `credit` and `warnings` as JSON-compatible data."""
         return {
+            "credit": self.credit,
             "standings": [row.as_dict() for row in self.standings],
             "side_effect": {found.game: side_effect(found) for found in self.fits if found.sides},
             "warnings": self.warnings(),
@@ -148,7 +159,8 @@ def leaderboard(
     Args:
         matches: finished matches in any order.
         players: names to list in every game even if they have no match there.
-        sides: by game, the names of its sides, first the one whose effect is spoken of.
+        sides: by game, the names of its sides, first the one whose effect is spoken of; none where sides differ by
+            name alone.
         anchor, bootstrap, seed: see `arena.ratings.fit`. An anchor holds in the games that know it.
 
     Raises `RatingError` for contradictory results.
@@ -216,14 +228,20 @@ def _count(game: str, matches: Sequence[RatedMatch], found: Fit) -> list[Standin
         for rating in found.ratings
     }
     returns: dict[str, dict[object, list[float]]] = defaultdict(lambda: defaultdict(list))
+    shares: dict[str, list[float]] = defaultdict(list)
     for index, match in enumerate(matches):
         ranking = match.ranking()
         values: dict[str, list[float]] = defaultdict(list)
         held: set[tuple[str, str | None, str]] = set()
+        teams: dict[str, list[float]] = defaultdict(list)
+        for seat in match.seats:
+            teams[seat.team].append(seat.value)
         for seat in match.seats:
             row = rows[seat.player]
             column = _column(seat, match, ranking)
             by_play = column in BY_PLAY
+            shares[seat.player].append(fsum(teams[seat.team]) / len(teams[seat.team]) ** 2)
+            row.shared = row.shared or len(teams[seat.team]) > 1
             row.forced += seat.forced
             row.illegal += seat.illegal
             for role, tally in ((None, row.tally), (seat.role, row.by_role.setdefault(seat.role, Tally()))):
@@ -240,6 +258,8 @@ def _count(game: str, matches: Sequence[RatedMatch], found: Fit) -> list[Standin
             rows[player].matches += 1
         for player, got in values.items():
             returns[player][("alone", index) if match.deal is None else ("deal", match.deal)] += got
+    for player, got in shares.items():
+        rows[player].credit = fsum(got) / len(got)
     for player, deals in returns.items():
         rows[player].mean_return = _mean(sorted((fsum(got), len(got)) for got in deals.values()))
     return list(rows.values())

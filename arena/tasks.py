@@ -17,14 +17,16 @@ from games.tasks.generate import Knobs, focused, generate
 from games.tasks.goals import BROKEN, HOLDS, short
 from games.tasks.similarity import Vector, features, similarity
 from games.tasks.solver import MAX_NODES, SOLVABLE, UNKNOWN, Solution, solve_task
-from games.tasks.spec import TaskSpec, parse_json
+from games.tasks.spec import MAX_DEPTH, TaskSpec, parse_json
 from games.tasks.text_generate import generate_text
 from games.tasks.world import FAULTS
 
 MAX_LINE_BYTES = 262_144
 MAX_DOCUMENT_BYTES = 16_777_216
+MAX_LINE_DEPTH = MAX_DEPTH + 8
+"""A task may be as deep as it ever may where it stands in a list, and beside what is known of it."""
 TRIES_A_TASK = 20
-BESIDE = ("actions", "states", "hash", "task", "text", "status", "length", "nodes", "budget")
+BESIDE = ("actions", "states", "hash", "task", "text", "status", "length", "nodes", "budget", "memory")
 """What may stand beside `spec`; the first two are read."""
 
 MAKERS = {"grid": generate, "text": generate_text}
@@ -57,14 +59,14 @@ def read_items(stream: BinaryIO) -> Iterator[Item | tuple[int, GameError]]:
             yield from _read_document(number, line + stream.read(MAX_DOCUMENT_BYTES + 1))
             return
         try:
-            yield _item(number, parse_json(text, max_bytes=MAX_LINE_BYTES))
+            yield _item(number, parse_json(text, max_bytes=MAX_LINE_BYTES, max_depth=MAX_LINE_DEPTH))
         except GameError as error:
             yield number, _at(number, error)
 
 
 def _read_document(number: int, text: bytes) -> Iterator[Item | tuple[int, GameError]]:
     try:
-        data = parse_json(text, max_bytes=MAX_DOCUMENT_BYTES)
+        data = parse_json(text, max_bytes=MAX_DOCUMENT_BYTES, max_depth=MAX_LINE_DEPTH)
     except GameError as error:
         yield number, _at(number, error)
         return

@@ -75,6 +75,7 @@ class Result:
             "matches": {"planned": self.planned, "played": self.played, "failed": self.failed},
             "standings": board["standings"],
             "side_effect": board["side_effect"],
+            "credit": board["credit"],
             "imbalance": self.imbalance,
             "warnings": board["warnings"],
             "sprt": self.sprt,
@@ -378,7 +379,7 @@ class _Run:
             board=leaderboard(
                 rated,
                 players=names,
-                sides={game.setup.game: load_game(game.setup.game).team_names for game in self.games},
+                sides={game.setup.game: load_game(game.setup.game).unlike_sides for game in self.games},
             ),
             imbalance=uneven,
             sprt=self._tests() if self.asked.sprt is not None else None,

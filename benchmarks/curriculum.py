@@ -191,14 +191,16 @@ def shift(seeds: int, trials: int) -> None:
         ("agent 1 level worse", "worse", {"worse": 1.0}),
         ("both", "both", {"harder": 1.0, "worse": 1.0}),
         ("nothing, generator adapts", "same", {"closed": True}),
+        ("nothing, generator adapts, agent learns", "same", {"closed": True, "learns": True}),
+        ("generator aims 1 level higher", "harder", {"harder": 1.0, "closed": True}),
         ("agent 1 level worse, generator adapts", "worse", {"worse": 1.0, "closed": True}),
     ]
     rows = []
     for size in (STRETCH // 2, STRETCH, 2 * STRETCH):
         for name, wanted, planted in cases:
-            if size != STRETCH and "adapts" in name:
+            if size != STRETCH and "closed" in planted:
                 continue
-            count = trials if size == STRETCH and "adapts" not in name else trials // 4
+            count = trials if size == STRETCH else trials // 4
             found = truth.verdicts(
                 count, lambda seed, p=planted, n=size: truth.planted(seed=seed, size=n, **p)
             )  # type: ignore[misc, arg-type]

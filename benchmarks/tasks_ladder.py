@@ -1,11 +1,13 @@
 """How the success of the reference ladder falls along each dimension of difficulty, in both worlds.
 
-    python benchmarks/tasks_ladder.py [--world grid|text] [--tasks 200] [--seed 1]
+    python -m benchmarks.tasks_ladder [--world grid|text] [--tasks 200] [--seed 101 102 103]
 
 For each dimension its knob is turned alone, everything else staying as in the base of that sweep; every rung of
 `agents.bots.ladder` attempts every task once. A row gives the knob, the mean of the dimension as measured on the
 tasks, each rung's success, and that of all rungs together with its 95 % Wilson interval. The rungs share the tasks,
-so the interval takes the number of attempts that would vary as much between tasks, not the number made.
+so the interval takes the number of attempts that would vary as much between tasks, not the number made. With several
+seeds the rows hold the tasks of all of them, and it is said of each seed whether success falls there too. The knobs and
+rungs were chosen on seed 1, so that seed shows nothing.
 """
 
 import argparse
@@ -68,7 +70,14 @@ class Row(NamedTuple):
     high: float
 
 
-def measure_row(world: str, sweep: Sweep, knob: float, *, tasks: int, seed: int) -> Row:
+class Solved(NamedTuple):
+    """What one seed's tasks at one value of a knob measured, and which rungs solved each."""
+
+    measured: list[float]
+    by_task: list[list[bool]]
+
+
+def attempted(world: str, sweep: Sweep, knob: float, *, tasks: int, seed: int) -> Solved:
     """Let every rung attempt `tasks` tasks made with one value of the sweep's knob."""
     knobs = replace(sweep.base, **{sweep.dimension: knob})
     solved: list[list[bool]] = []
@@ -83,13 +92,38 @@ def measure_row(world: str, sweep: Sweep, knob: float, *, tasks: int, seed: int)
                 for rung in LADDER
             ]
         )
-    shares = [fmean(row) for row in solved]
+    return Solved(measured, solved)
+
+
+def row_of(world: str, dimension: str, knob: float, parts: Sequence[Solved]) -> Row:
+    """Return the row of one value of a knob, over the tasks of all seeds."""
+    solved = [by_rung for part in parts for by_rung in part.by_task]
+    shares = [fmean(by_rung) for by_rung in solved]
     pooled = fmean(shares)
-    spread = variance(shares) / tasks
-    n = pooled * (1 - pooled) / spread if spread else float(tasks)
+    spread = variance(shares) / len(shares)
+    n = pooled * (1 - pooled) / spread if spread else float(len(shares))
     low, high = wilson(pooled, n=n)
     by_rung = tuple(fmean(column) for column in zip(*solved, strict=True))
-    return Row(world, sweep.dimension, knob, fmean(measured), tasks, by_rung, pooled, low, high)
+    measured = fmean(value for part in parts for value in part.measured)
+    return Row(world, dimension, knob, measured, len(shares), by_rung, pooled, low, high)
+
+
+def sweep_rows(
+    world: str, sweep: Sweep, *, tasks: int, seeds: Sequence[int]
+) -> tuple[list[Row], list[list[Row]]]:
+    """Return a sweep's rows over the tasks of all seeds, and the rows of each seed alone."""
+    found = [
+        [attempted(world, sweep, knob, tasks=tasks, seed=seed) for knob in sweep.values] for seed in seeds
+    ]
+    alone = [
+        [row_of(world, sweep.dimension, k, [part]) for k, part in zip(sweep.values, parts, strict=True)]
+        for parts in found
+    ]
+    together = [
+        row_of(world, sweep.dimension, knob, parts)
+        for knob, parts in zip(sweep.values, zip(*found, strict=True), strict=True)
+    ]
+    return together, alone
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -121,7 +155,7 @@ def main() -> int:
     parser.add_argument("--world", choices=sorted(MAKERS), action="append")
     parser.add_argument("--dimension", choices=DIMENSIONS, action="append")
     parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, nargs="+", default=[101, 102, 103])
     args = parser.parse_args()
     rows: list[Row] = []
     verdicts: list[str] = []
@@ -129,15 +163,17 @@ def main() -> int:
         for sweep in SWEEPS[world]:
             if args.dimension and sweep.dimension not in args.dimension:
                 continue
-            some = [
-                measure_row(world, sweep, knob, tasks=args.tasks, seed=args.seed) for knob in sweep.values
-            ]
-            apart = all(later.high < earlier.low for earlier, later in pairwise(some))
+            some, alone = sweep_rows(world, sweep, tasks=args.tasks, seeds=args.seed)
+            apart = sum(later.high < earlier.low for earlier, later in pairwise(some))
             how = "falls at every step" if falls(some) else "DOES NOT FALL at every step"
-            verdicts.append(f"{world} {sweep.dimension}: {how}{', intervals apart' if apart else ''}")
+            verdicts.append(
+                f"{world} {sweep.dimension}: {how}, intervals apart at {apart} of {len(some) - 1}; "
+                f"falls at every step on {sum(map(falls, alone))} of {len(alone)} seeds alone"
+            )
             rows += some
             print("\n".join(table(some)[2 if len(rows) > len(some) else 0 :]), flush=True)
-    print(f"\n{args.tasks} tasks in each row, each attempted once by each rung, seed {args.seed}")
+    seeds = ", ".join(map(str, args.seed))
+    print(f"\n{args.tasks} tasks a seed in each row, each attempted once by each rung; seeds {seeds}")
     print("\n".join(verdicts))
     return 0 if all("NOT" not in verdict for verdict in verdicts) else 1
 

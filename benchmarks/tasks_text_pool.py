@@ -1,27 +1,30 @@
 """Make the pool of hard text tasks that ships, `games/tasks/text_pool.jsonl`.
 
-    python benchmarks/tasks_text_pool.py            check the file: every task proven and measured anew
-    python benchmarks/tasks_text_pool.py --write    make it anew (one process, a few minutes) and print its digest
+    python -m benchmarks.tasks_text_pool            check the file: every task proven and measured anew
+    python -m benchmarks.tasks_text_pool --write    make it anew (one process, minutes) and print its digest
+    python -m benchmarks.tasks_text_pool --same 5   make the first 5 tasks anew and compare them with the file
 
 Hard means many rooms, locks, things to carry and distractors and little time to spare: levels that the generator
 makes and proves a few of in a second, some of them only beyond the bound on the solver's work that it keeps to.
 Levels whose proof takes less than `LEAST_NODES` nodes are left out: those are quick to make when they are needed.
+Each task depends on its number alone, so the same number gives the same line again, on any machine.
 """
 
 import argparse
 import hashlib
 import json
 import sys
-import time
+from itertools import count
 from pathlib import Path
 
 import games.tasks
 from games.errors import BadTask
+from games.rng import derive_seed
 from games.tasks.difficulty import measured
-from games.tasks.generate import Knobs
+from games.tasks.generate import Knobs, written
 from games.tasks.solver import solve_task
 from games.tasks.spec import TaskSpec, canonical_json
-from games.tasks.text_generate import text_level, written
+from games.tasks.text_generate import GENERATOR, text_level
 from games.tasks.text_pool import DIGEST, FILE, read_line, split
 
 SIZE = 48
@@ -47,25 +50,27 @@ HARD = tuple(
 )
 
 
-def make() -> tuple[list[tuple[TaskSpec, tuple[str, ...]]], list[float]]:
-    """Return the tasks with their plans, and the seconds that each proof took again."""
-    found: list[tuple[TaskSpec, tuple[str, ...]]] = []
-    took: list[float] = []
-    seed = 0
-    while len(found) < SIZE:
-        knobs = HARD[len(found) % len(HARD)]
-        seed += 1
+def make(number: int) -> bytes:
+    """Return line `number` of the file, from 0: the first hard level among the seeds of that number."""
+    knobs = HARD[number % len(HARD)]
+    for seed in count():
         try:
-            spec = written(text_level(seed, knobs, max_nodes=MAX_NODES), time_pressure=knobs.time_pressure)
+            level = text_level(derive_seed(number, FILE, seed), knobs, max_nodes=MAX_NODES)
         except BadTask:
             continue
-        began = time.process_time()
+        spec = written(level, knobs=knobs, generator=GENERATOR)
         proof = solve_task(spec)
         if proof.nodes >= LEAST_NODES and proof.plan:
-            took.append(time.process_time() - began)
-            found.append((spec, proof.plan))
-            print(f"{len(found)} of {SIZE}: {proof.nodes} nodes, {proof.length} steps", file=sys.stderr)
-    return found, took
+            print(f"{number}: {proof.nodes} nodes, {proof.length} steps, seed {seed}", file=sys.stderr)
+            return line_of(spec, proof.plan)
+    raise AssertionError("the seeds never end")
+
+
+def line_of(spec: TaskSpec, plan: tuple[str, ...]) -> bytes:
+    """Return a task with its plan as a line of the file."""
+    return f"{canonical_json({'task': spec.to_data(), 'plan': list(plan), 'digest': spec.digest})}\n".encode(
+        "ascii"
+    )
 
 
 def main() -> int:
@@ -74,19 +79,21 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--write", action="store_true", help="make the file anew")
+    parser.add_argument(
+        "--same", type=int, metavar="N", help="compare the first N tasks, made anew, with the file"
+    )
+    flags = parser.parse_args()
     path = Path(next(iter(games.tasks.__path__))) / FILE
-    if parser.parse_args().write:
-        tasks, took = make()
-        lines = [
-            canonical_json({"task": spec.to_data(), "plan": list(plan), "digest": spec.digest})
-            for spec, plan in tasks
-        ]
-        data = "".join(f"{line}\n" for line in lines).encode("ascii")
+    if flags.write:
+        data = b"".join(make(number) for number in range(SIZE))
         path.write_bytes(data)
-        took.sort()
-        print(f"{len(tasks)} tasks, {len(data)} bytes, DIGEST = {hashlib.sha256(data).hexdigest()!r}")
-        print(f"one proof: median {took[len(took) // 2]:.2f} s, greatest {took[-1]:.2f} s of CPU time")
+        print(f"{SIZE} tasks, {len(data)} bytes, DIGEST = {hashlib.sha256(data).hexdigest()!r}")
         return 0
+    if flags.same is not None:
+        lines = path.read_bytes().splitlines(keepends=True)[: flags.same]
+        differ = sum(make(number) != line for number, line in enumerate(lines))
+        print(f"{len(lines)} tasks made again, {differ} differ")
+        return 1 if differ else 0
     wrong = 0
     for i, line in enumerate(split(path.read_bytes(), digest=DIGEST), start=1):
         spec, plan = read_line(line, where=f"{FILE} line {i}")

@@ -6,7 +6,8 @@ ArenaError
     ├── Refused             the server refused a request; has the server's `code`
     ├── SeatLost            a seat or a waiting place is gone; has the `reason`
     ├── Disconnected        the connection is gone and could not be taken up again
-    └── BadAddress          a URL that no connection can be made to
+    ├── BadAddress          a URL that no connection can be made to
+    └── BadCreditSheet      data that say nothing of who is credited, or of another match
 """
 
 from games.errors import ArenaError
@@ -58,4 +59,11 @@ class BadAddress(ClientError):
     """A URL that no connection can be made to."""
 
     code = "bad_address"
+    exit_code = 2
+
+
+class BadCreditSheet(ClientError):
+    """Data that say nothing of who is credited with a result, or are of another match."""
+
+    code = "bad_credit_sheet"
     exit_code = 2

@@ -233,6 +233,8 @@ class Game(ABC):
     default_seats: ClassVar[int]
     team_names: ClassVar[tuple[str, ...]]
     """The sides, first the one that the fitted side effect speaks of."""
+    sides_differ: ClassVar[bool] = True
+    """Whether the sides differ in more than their names; only then can one of them have an advantage."""
     role_names: ClassVar[tuple[str, ...]]
     simultaneous: ClassVar[bool]
     """Whether several seats may have a turn at once."""
@@ -252,6 +254,11 @@ class Game(ABC):
 
         Speech is quoted through `games.text.quote`, so that it cannot imitate another line.
         """
+
+    @property
+    def unlike_sides(self) -> tuple[str, ...]:
+        """The sides that may have an advantage: none where they differ by name alone."""
+        return self.team_names if self.sides_differ else ()
 
     def check(self, seats: int, options: Any) -> None:
         """Raise `BadOption` or `BadSeats` where a set-up breaks a rule; `new` calls it. By default all is allowed."""

@@ -6,12 +6,15 @@ from pathlib import Path
 import click
 from pydantic import BaseModel
 
+from agents.training.config import PlayedGame, TrainConfig
 from arena.cli.main import cli
 from arena.config import ENV_PREFIX, Settings
 from tests.clients.protocol import pages as protocol
 
 CLI_PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 CONFIGURATION_PAGE = CLI_PAGE.parent / "configuration.md"
+TRAINING_PAGE = CLI_PAGE.parent / "training.md"
+KEYS = re.compile(r"(?<=<!-- keys -->\n)(.*?)(?=<!-- end of keys -->)", re.DOTALL)
 SETTINGS = re.compile(r"(?<=<!-- settings -->\n)(.*?)(?=<!-- end of settings -->)", re.DOTALL)
 
 HEAD = """\
@@ -80,7 +83,39 @@ def _settings(model: type[BaseModel], prefix: str) -> list[str]:
     return rows
 
 
+def training_page() -> str:
+    """Return docs/training.md with its table of keys as it should be."""
+    games = [
+        "| `games` | none | What is played: a list of tables with these keys. |",
+        *_keys(PlayedGame, "games.N."),
+    ]
+    rows = [row for row in _keys(TrainConfig, "") if not row.startswith("| `games` ")]
+    table = "\n" + "\n".join(["| key | default | what it is |", "|---|---|---|", *games, *rows]) + "\n\n"
+    return KEYS.sub(lambda _: table, TRAINING_PAGE.read_text(encoding="utf-8"))
+
+
+def _keys(model: type[BaseModel], prefix: str) -> list[str]:
+    rows: list[str] = []
+    for name, info in model.model_fields.items():
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            rows += _keys(info.annotation, f"{prefix}{name}.")
+            continue
+        default = "needed" if info.is_required() else f"`{_toml(info.default)}`"
+        if not info.is_required() and (info.default in (None, ()) or info.default_factory is not None):
+            default = "none"
+        rows.append(f"| `{prefix}{name}` | {default} | {info.description} |")
+    return rows
+
+
+def _toml(value: object) -> str:
+    """Return a default as a file would have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
+
+
 if __name__ == "__main__":
+    TRAINING_PAGE.write_text(training_page(), encoding="utf-8")
     CLI_PAGE.write_text(cli_page(), encoding="utf-8")
     CONFIGURATION_PAGE.write_text(configuration_page(), encoding="utf-8")
     protocol.PAGE.write_text(protocol.protocol_page(), encoding="utf-8")

@@ -12,7 +12,14 @@ from arena.cli.main import cli
 from arena.config import ENV_PREFIX, Settings, walk
 from arena.contest import OnlineTournament
 from arena.tournament_file import GameEntry, TournamentFile, read_tournament
-from tests.generate_docs import CLI_PAGE, CONFIGURATION_PAGE, cli_page, configuration_page
+from tests.generate_docs import (
+    CLI_PAGE,
+    CONFIGURATION_PAGE,
+    TRAINING_PAGE,
+    cli_page,
+    configuration_page,
+    training_page,
+)
 
 DOCS = CLI_PAGE.parent
 
@@ -34,6 +41,20 @@ def test_every_setting_is_documented_with_its_variable_and_default() -> None:
         assert description, f"{key} has no description"
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{key}` ")]
         assert f"`{ENV_PREFIX}{key.upper().replace('.', '__')}`" in row and description in row
+
+
+def test_every_key_of_a_training_file_is_documented() -> None:
+    text = TRAINING_PAGE.read_text(encoding="utf-8")
+    assert text == training_page(), "run `make docs`"
+    assert "None |" not in text, "every key has a description"
+    for key in (
+        "games.N.game",
+        "budget.minutes",
+        "learner.loss.kl",
+        "tasks.questioning.enabled",
+        "alarms.kl",
+    ):
+        assert f"| `{key}` |" in text
 
 
 def test_every_key_of_a_tournament_file_is_documented() -> None:

@@ -1,4 +1,5 @@
-"""What should wake somebody: success collapses, duplicates pile up, the judge disagrees with itself. Pure functions."""
+"""What should wake somebody: success collapses, duplicates pile up, the judge disagrees with itself, advice hurts, a
+proposer's tasks come to nothing. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,8 +7,13 @@ from dataclasses import dataclass
 from agents.curriculum.config import Alarms
 from agents.curriculum.metrics import Share
 from agents.curriculum.rows import AttemptRow
+from agents.memory.usefulness import Arms, gain
 
 REPEATS = ("duplicate", "similar")
+ACCEPTED = 0.1
+"""A proposer of whose tasks surely fewer are taken is no use."""
+RETRIEVAL_Z = 2.878
+"""Standard errors (one-sided 0.2 %) by which advice must hurt: the alert looks again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +21,7 @@ class Alert:
     """One thing that is wrong: its kind, and one line with the figure and its bound."""
 
     kind: str
-    """`collapse`, `duplicates` or `disagreement`."""
+    """`collapse`, `duplicates`, `disagreement`, `retrieval` or `proposer`."""
     text: str
     value: float
     bound: float
@@ -66,3 +72,30 @@ def disagreement(verdicts: Iterable[tuple[str, bool]], alarms: Alarms) -> Alert 
         return None
     text = f"the judge disagrees with itself: on {torn} of {len(again)} cases, over {alarms.disagreement:.0%}"
     return Alert("disagreement", text, torn / len(again), alarms.disagreement)
+
+
+def retrieval(arms: Arms, *, least: int) -> Alert | None:
+    """Return an alert if advice surely lowers success.
+
+    `arms` are the latest attempts for which there was advice, those that had it and those from which it was withheld
+    by chance; `least` of each are needed.
+    """
+    if min(arms.with_attempts, arms.without_attempts) < least:
+        return None
+    found = gain([arms])
+    if found is None or found.at_most(RETRIEVAL_Z) >= 0:
+        return None
+    text = (
+        f"advice hurts: {arms.with_successes} of {arms.with_attempts} attempts succeeded with it, "
+        f"{arms.without_successes} of {arms.without_attempts} without"
+    )
+    return Alert("retrieval", text, found.value, 0.0)
+
+
+def wasted(accepted: int, tries: int, alarms: Alarms) -> Alert | None:
+    """Return an alert if of a proposer's latest tries (`window` or more) surely too few were taken."""
+    share = Share(tries, accepted)
+    if tries < alarms.window or share.interval is None or share.interval[1] >= ACCEPTED:
+        return None
+    text = f"the proposer's tasks come to nothing: {accepted} of {tries} were taken, under {ACCEPTED:.0%}"
+    return Alert("proposer", text, accepted / tries, ACCEPTED)

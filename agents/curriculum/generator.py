@@ -9,6 +9,7 @@ configuration and seed give the same tasks, and a run that was killed goes on as
 """
 
 from collections import Counter, deque
+from collections.abc import Generator as Steps
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ from agents.curriculum.config import CurriculumConfig
 from agents.curriculum.curve import Axes, expected
 from agents.curriculum.makers import Drawn, Maker
 from agents.curriculum.rows import AttemptRow, Memory, TaskRow
-from agents.curriculum.strategies import STRATEGIES, Scene, Standing, Standings, logit
+from agents.curriculum.strategies import STRATEGIES, Request, Scene, Standing, Standings, logit
 from games.rng import Chance, derive_seed
 
 REVIEW_HOPE = 0.7
@@ -66,6 +67,27 @@ class Batch:
     train: list[Proposal] = field(default_factory=list)
     test: list[Proposal] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    refusals: list[tuple[int, str]] = field(default_factory=list)
+    """Task number and reason of each refusal, in order; where a maker said why it made nothing, its own word."""
+
+    def refuse(self, number: int, reason: str, *, why: str = "") -> None:
+        """Count a refusal; `why` is the maker's own word for it."""
+        self.refused[reason] += 1
+        self.refusals.append((number, why or reason))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A task that is to be made now: what whoever makes it is told."""
+
+    number: int
+    """Of the task."""
+    attempt: int
+    """0, 1, …: which try it is."""
+    request: Request
+    seed: int
+    refused: str = ""
+    """Why the try before was refused; empty at the first one."""
 
 
 class Generator:
@@ -87,6 +109,23 @@ class Generator:
             start: how many numbers were used before.
             count: how many tasks are wanted; there are fewer where numbers are given up.
         """
+        steps = self.steps(memory, start=start, count=count)
+        made: Drawn | str | None = None
+        while True:
+            try:
+                wanted = steps.send(made)
+            except StopIteration as done:
+                batch: Batch = done.value
+                return batch
+            made = self.maker.make(wanted.request, seed=wanted.seed, memory=memory)
+
+    def steps(
+        self, memory: Memory, *, start: int, count: int = 1
+    ) -> Steps[Wanted, "Drawn | str | None", Batch]:
+        """Do as `propose` does, but leave the making to the caller, who may wait for somebody.
+
+        Yields what is wanted; is sent the task, or None, or in a word why there is none. Returns the batch.
+        """
         config = self.config
         standing = self.standings.read(memory)
         batch = Batch()
@@ -104,9 +143,11 @@ class Generator:
                 tasks=tuple(tasks),
                 draw=lambda chance=chance: chance.draw(1 << 32) / (1 << 32),  # type: ignore[misc]
             )
-            proposal = self._review(scene, number, fresh) or self._new(scene, number, fresh, batch)
+            proposal = self._review(scene, number, fresh)
             if proposal is None:
-                batch.refused["given_up"] += 1
+                proposal = yield from self._new(scene, number, fresh, batch)
+            if proposal is None:
+                batch.refuse(number, "given_up")
                 continue
             fresh.add(proposal.task.hash)
             batch.train.append(proposal)
@@ -139,38 +180,43 @@ class Generator:
         latest = [row.similarity for row in tasks if row.purpose == "train"][-bounds.window :]
         return len(latest) == bounds.window and sum(latest) / len(latest) >= bounds.high
 
-    def _new(self, scene: Scene, number: int, fresh: set[str], batch: Batch) -> Proposal | None:
+    def _new(
+        self, scene: Scene, number: int, fresh: set[str], batch: Batch
+    ) -> Steps[Wanted, "Drawn | str | None", Proposal | None]:
         config = self.config
         strategy = self.strategy(number)
         if self._is_stale(scene.tasks):
             strategy = "coverage"
-        repeats = 0
+        repeats, refused = 0, ""
         for attempt in range(config.max_task_retry):
             if 2 * repeats >= config.max_task_retry:
                 strategy = "coverage"
             request = STRATEGIES[strategy](scene)
             seed = derive_seed(self.seed, "task", number, attempt)
-            task = self.maker.make(request, seed=seed, memory=scene.memory)
-            if task is None:
-                batch.refused["unmade"] += 1
+            task = yield Wanted(number, attempt, request, seed, refused)
+            if task is None or isinstance(task, str):
+                refused = task or "unmade"
+                batch.refuse(number, "unmade", why=refused)
                 continue
             if task.hash in fresh or scene.memory.seen(task.hash):
-                batch.refused["duplicate"] += 1
+                refused = "duplicate"
+                batch.refuse(number, refused)
                 repeats += 1
                 continue
             likeness = self.maker.nearest(task, scene.tasks[-config.similarity.recent :], scene.memory)
             if likeness >= config.similarity.duplicate:
-                batch.refused["similar"] += 1
+                refused = "similar"
+                batch.refuse(number, refused)
                 repeats += 1
                 continue
             hope = self._expected(scene.standing, request.skill, task)
-            kind = band(hope, config)
-            purpose = "test" if kind == "far" else "train"
+            refused = band(hope, config)
+            purpose = "test" if refused == "far" else "train"
             proposal = Proposal(number, task, request.skill, strategy, purpose, likeness, hope)
-            if kind == "learnable":
+            if refused == "learnable":
                 return proposal
-            batch.refused[kind] += 1
-            if kind == "far":
+            batch.refuse(number, refused)
+            if refused == "far":
                 fresh.add(task.hash)
                 batch.test.append(proposal)
         return None

@@ -1,31 +1,29 @@
-"""From a request to a task: three makers behind one protocol.
+"""From a request to a task: makers behind one protocol.
 
-`GridMaker` varies the parent or generates anew, always with the solver's proof. `ProposerMaker` asks somebody, such
-as a policy, for a task as JSON and checks it like any other. `VectorMaker` draws a difficulty and no more, for
-simulations in which nobody plays.
+`GridMaker` varies the parent or generates anew, always with the solver's proof. `VectorMaker` draws a difficulty and
+no more, for simulations in which nobody plays. Who asks somebody else for tasks is in `agents.curriculum.proposals`.
 """
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Protocol
 
 from agents.curriculum.curve import Axes
 from agents.curriculum.rows import Memory, TaskRow
 from agents.curriculum.strategies import Request
 from games.errors import BadTask
 from games.rng import derive_seed
-from games.tasks.difficulty import SKILLS, measured
+from games.tasks.difficulty import SKILLS
 from games.tasks.edits import EDITS, edit_names, vary
 from games.tasks.generate import Knobs, focused, generate
 from games.tasks.grid_layout import MAX_SIDE
 from games.tasks.similarity import Vector, features, similarity
 from games.tasks.spec import DIMENSIONS, TaskSpec
 
-MAX_NODES = 50_000
 CHILD_TRIES = 3
 """Draws of a parent's edits, before a task is generated anew."""
 
@@ -96,7 +94,7 @@ class VectorMaker:
         return best
 
 
-class _Specs:
+class SpecMaker:
     """What makers of real tasks share: similarity by features, kept for the tasks looked at last."""
 
     def __init__(self) -> None:
@@ -111,10 +109,11 @@ class _Specs:
         return max((similarity(own, self._features(spec)) for spec in specs if spec is not None), default=0.0)
 
 
-class GridMaker(_Specs):
+class GridMaker(SpecMaker):
     """Makes proven grid tasks: children of the parent by `games.tasks.edits`, or new ones by knobs."""
 
-    name = "curriculum-grid-1"
+    name = "curriculum-grid-2"
+    generate: Callable[[int, Knobs], TaskSpec] = staticmethod(generate)
 
     def make(self, request: Request, *, seed: int, memory: Memory) -> Drawn | None:
         parent = memory.task(request.parent) if request.parent else None
@@ -126,7 +125,7 @@ class GridMaker(_Specs):
                     break
         if spec is None or request.skill not in spec.skills:
             try:
-                spec = generate(seed, knobs_for(request))
+                spec = self.generate(seed, knobs_for(request, seed=seed))
             except BadTask:
                 return None
         return Drawn.of(spec) if request.skill in spec.skills else None
@@ -142,8 +141,8 @@ def edited(parent: TaskSpec, request: Request, seed: int) -> TaskSpec | None:
     return None if spec is parent else spec
 
 
-def knobs_for(request: Request) -> Knobs:
-    """Return the knobs of the grid's generator that come nearest to a request."""
+def knobs_for(request: Request, *, seed: int = 0) -> Knobs:
+    """Return the knobs that come nearest to a request; half the seeds ask for the skill `order` by a `before`."""
     wanted = dict(zip(DIMENSIONS, request.difficulty, strict=True))
     whole = {name: max(0, round(wanted[name])) for name in ("objects", "path_length", "distractors")}
     room = 7 + (whole["objects"] + whole["distractors"]) // 4 + whole["path_length"] // 10
@@ -155,44 +154,5 @@ def knobs_for(request: Request) -> Knobs:
         time_pressure=min(1.0, max(0.05, wanted["time_pressure"])),
         distractors=min(12, whole["distractors"]),
     )
-    return focused(knobs, request.skill)
-
-
-class ProposerMaker(_Specs):
-    """Asks for tasks: `ask(data)` gets the request as data and answers with a task as JSON text.
-
-    What comes back is read, bounded, solved and measured like any task; what is wrong with the last answer that
-    was refused stands in `refusal`, in one line, and in the next request as `refused`.
-    """
-
-    def __init__(self, ask: Callable[[Mapping[str, Any]], str | bytes], *, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.ask = ask
-        self.refusal = ""
-
-    def make(self, request: Request, *, seed: int, memory: Memory) -> Drawn | None:
-        parent = memory.task(request.parent) if request.parent else None
-        data = {
-            "skill": request.skill,
-            "difficulty": dict(zip(DIMENSIONS, request.difficulty, strict=True)),
-            "parent": None if parent is None else parent.to_data(),
-            "moves": [list(move) for move in request.moves],
-            "refused": self.refusal,
-            "seed": seed,
-        }
-        try:
-            spec = measured(TaskSpec.from_text(self.ask(data)), max_nodes=MAX_NODES)
-        except BadTask as error:
-            self.refusal = str(error)
-            return None
-        if spec is None:
-            self.refusal = "task: not solvable within its budget"
-        elif not spec.difficulty[DIMENSIONS.index("path_length")][1]:
-            self.refusal = "task: the goal holds at the start"
-        elif request.skill not in spec.skills:
-            self.refusal = f"task: it takes {', '.join(spec.skills)}, but not {request.skill}"
-        else:
-            self.refusal = ""
-            return Drawn.of(spec)
-        return None
+    knobs = focused(knobs, request.skill)
+    return replace(knobs, before=True) if request.skill == "order" and seed % 2 else knobs

@@ -2,8 +2,11 @@
 
 A logistic regression of success on the tasks' level, their skills and the stretch is fitted to both stretches at
 once. "The agent got worse" is a fall of the stretch's own coefficient: success at equal difficulty fell. "The tasks
-got harder" is a fall of what level and skills alone predict. Each is tested on one side at half of `alpha`, so that
-both together raise a false alarm in at most `alpha` of the cases in which nothing changed; and a part that costs
+got harder" is a fall of what level and skills alone predict, and of success itself: where a generator follows the
+agent, the tasks get harder as the agent gets better, and as long as success holds nothing is amiss. That is for success
+as a whole; the agent is asked about at equal difficulty, for a generator that eases its tasks hides a fall of its
+success. Each claim is tested on one side at half of `alpha` (divided by the number of `looks`, after Bonferroni), so
+that both together raise a false alarm in at most `alpha` of the cases in which nothing changed; and a part that costs
 less than `least` of success is never reported, however sure it is. The drop of success is
 divided among the two as Kitagawa does ("Components of a difference between two rates", 1955).
 """
@@ -42,6 +45,8 @@ class Shift:
     """The part that comes from the agent; below 0 if it got worse."""
     z_tasks: float
     z_agent: float
+    z_success: float
+    """The same of success as a whole, given the tasks that were set."""
 
     def to_data(self) -> dict[str, object]:
         """Return it as JSON-compatible data."""
@@ -56,6 +61,7 @@ def compare(
     alpha: float = 0.05,
     least: float = 0.05,
     slope: float = 1.0,
+    looks: int = 1,
 ) -> Shift:
     """Tell what changed between two stretches of attempts; reviews and other purposes count like the rest.
 
@@ -66,10 +72,10 @@ def compare(
         alpha: the share of false alarms that is allowed.
         least: the fall of success that is worth telling.
         slope: what one level is thought to cost, in logits; a weak prior, for stretches without spread.
+        looks: how many comparisons share `alpha`.
     """
     if min(len(before), len(after)) < LEAST:
-        nothing = 0.0
-        return Shift("too few", _share(before), _share(after), nothing, nothing, nothing, nothing)
+        return Shift("too few", _share(before), _share(after), 0.0, 0.0, 0.0, 0.0, 0.0)
     rows = [*before, *after]
     skills = sorted({row.skill for row in rows})
     tasks = np.array([_features(row, axes, skills) for row in rows])
@@ -94,10 +100,16 @@ def compare(
         + _logistic(later + beta[-1]).mean()
         - _logistic(later).mean()
     ) / 2
-    line = NormalDist().inv_cdf(alpha / 2)
-    harder, worse = z_tasks < line and by_tasks <= -least, z_agent < line and by_agent <= -least
+    odds = design @ beta
+    chance = _logistic(odds) * (1 - _logistic(odds))
+    noise = math.sqrt(chance[late == 0].mean() / len(before) + chance[late == 1].mean() / len(after))
+    z_success = (_share(after) - _share(before)) / noise if noise else 0.0
+    line = NormalDist().inv_cdf(alpha / 2 / looks)
+    harder = z_tasks < line and by_tasks <= -least and z_success < line
+    worse = z_agent < line and by_agent <= -least
     verdict = {(0, 0): "same", (1, 0): "harder", (0, 1): "worse", (1, 1): "both"}[int(harder), int(worse)]
-    return Shift(verdict, _share(before), _share(after), float(by_tasks), float(by_agent), z_tasks, z_agent)
+    parts = (float(by_tasks), float(by_agent), z_tasks, z_agent, z_success)
+    return Shift(verdict, _share(before), _share(after), *parts)
 
 
 def _features(row: AttemptRow, axes: Axes, skills: Sequence[str]) -> list[float]:

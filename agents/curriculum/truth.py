@@ -6,6 +6,7 @@ memory. Two more baselines take single parts away: `random in range` draws only 
 tasks, and `random at target` keeps the curve but neither looks for weak skills nor varies near misses.
 """
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import mean
 
 from agents.curriculum.config import CurriculumConfig, Mix
-from agents.curriculum.curve import TOP_LEVEL, Axes
+from agents.curriculum.curve import TOP_LEVEL, Axes, sigmoid
 from agents.curriculum.generator import Generator
 from agents.curriculum.learners import Learner, Nature
 from agents.curriculum.makers import Drawn, VectorMaker
@@ -296,6 +297,56 @@ def retention_in_mix(*, seed: int, review: bool, nature: Nature | None = None, c
 # Harder tasks, or a worse agent?
 
 
+def stretches(
+    *,
+    seed: int,
+    size: int,
+    harder: float = 0.0,
+    worse: float = 0.0,
+    closed: bool = False,
+    learns: bool = False,
+) -> tuple[list[AttemptRow], list[AttemptRow]]:
+    """Return two stretches of attempts between which something is planted.
+
+    Args:
+        seed: of the learner and of the tasks.
+        size: attempts in each stretch.
+        harder: levels by which the tasks of the second stretch lie higher; where the generator sets them, levels by
+            which it aims higher than it did.
+        worse: levels of ability that the learner loses between the stretches.
+        closed: whether the generator sets the tasks (it eases them when the agent gets worse); else they come
+            from all levels within two of the learner's mean ability.
+        learns: whether the learner goes on learning meanwhile.
+    """
+    rng = random.Random(derive_seed(seed, "planted"))
+    run = start(DEFAULT, seed=seed, nature=Nature(start=4.0, start_spread=1.0))
+    run.learns = learns
+    learner = run.learner
+    if closed:
+        run.go(150)
+        first = run.go(size).attempts[-size:]
+        for skill in learner.ability:
+            learner.ability[skill] -= worse
+        if harder:
+            run.generator = make_generator(aims_higher(run.generator.config, by=harder), seed=seed)
+        return first, run.go(size).attempts[-size:]
+    middle = mean(learner.ability.values())
+    found: list[list[AttemptRow]] = []
+    for shift, loss in ((0.0, 0.0), (harder, worse)):
+        for skill in learner.ability:
+            learner.ability[skill] -= loss
+        rows: list[AttemptRow] = []
+        for _ in range(size):
+            levels = (middle - 2 + shift, middle + 2 + shift)
+            task, skill = random_task(run.generator, rng, levels, run.generator.config.skills)
+            success, progress = learner.attempt(task, skill, learn=learns)
+            rows.append(
+                AttemptRow(len(rows), task.hash, skill, task.skills, task.difficulty, success, progress)
+            )
+        found.append(rows)
+    return found[0], found[1]
+
+
 def planted(
     *,
     seed: int,
@@ -304,43 +355,19 @@ def planted(
     worse: float = 0.0,
     alpha: float = 0.05,
     closed: bool = False,
+    learns: bool = False,
 ) -> Shift:
-    """Return what the comparison of two stretches says when the change is known.
+    """Return what the comparison of such stretches says; the arguments are those of `stretches`."""
+    before, after = stretches(seed=seed, size=size, harder=harder, worse=worse, closed=closed, learns=learns)
+    return compare(before, after, Axes(CurriculumConfig().scales), alpha=alpha)
 
-    Args:
-        seed: of the learner and of the tasks.
-        size: attempts in each stretch.
-        harder: levels by which the tasks of the second stretch lie higher.
-        worse: levels of ability that the learner loses between the stretches.
-        alpha: the share of false alarms that is allowed.
-        closed: whether the generator sets the tasks (it eases them when the agent gets worse); else they come
-            from all levels within two of the learner's mean ability. The learner does not learn meanwhile.
-    """
-    rng = random.Random(derive_seed(seed, "planted"))
-    run = start(DEFAULT, seed=seed, nature=Nature(start=4.0, start_spread=1.0))
-    run.learns = False
-    learner, axes = run.learner, run.generator.axes
-    if closed:
-        run.go(150)
-        first = run.go(size).attempts[-size:]
-        for skill in learner.ability:
-            learner.ability[skill] -= worse
-        return compare(first, run.go(size).attempts[-size:], axes, alpha=alpha)
-    middle = mean(learner.ability.values())
-    stretches: list[list[AttemptRow]] = []
-    for shift, loss in ((0.0, 0.0), (harder, worse)):
-        for skill in learner.ability:
-            learner.ability[skill] -= loss
-        rows: list[AttemptRow] = []
-        for _ in range(size):
-            levels = (middle - 2 + shift, middle + 2 + shift)
-            task, skill = random_task(run.generator, rng, levels, run.generator.config.skills)
-            success, progress = learner.attempt(task, skill, learn=False)
-            rows.append(
-                AttemptRow(len(rows), task.hash, skill, task.skills, task.difficulty, success, progress)
-            )
-        stretches.append(rows)
-    return compare(stretches[0], stretches[1], axes, alpha=alpha)
+
+def aims_higher(config: CurriculumConfig, *, by: float) -> CurriculumConfig:
+    """Return a configuration that aims `by` levels higher, whatever that costs."""
+    curve = config.curve
+    target = sigmoid(math.log(curve.target / (1 - curve.target)) - curve.slope * by)
+    band = config.band.model_copy(update={"low": target / 4, "far": target / 16})
+    return config.model_copy(update={"curve": curve.model_copy(update={"target": target}), "band": band})
 
 
 def verdicts(count: int, case: Callable[[int], Shift]) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agents.errors import BadExperience, MemoryFault
@@ -18,7 +18,7 @@ from agents.memory.records import (
     state_hashes,
 )
 from agents.memory.schema import SUM_COLUMNS
-from agents.memory.tasks import Tasks, check_limit
+from agents.memory.tasks import PAGE, Tasks, check_limit
 from games.tasks.check import Replay, replay
 from games.tasks.goals import short
 from games.tasks.spec import DIMENSIONS
@@ -263,6 +263,13 @@ class Episodes(Tasks):
             f"{_SELECT} where {where} order by e.number {order} limit ?", (*kept.values(), check_limit(limit))
         )
         return [self._episode(row) for row in rows]
+
+    def every_episode(self) -> Iterator[StoredEpisode]:
+        """Yield all attempts, the oldest first; few are held at a time."""
+        last = 0
+        while rows := self.rows(f"{_SELECT} where e.number > ? order by e.number limit ?", (last, PAGE)):
+            yield from map(self._episode, rows)
+            last = rows[-1][0]
 
     def episode(self, key: str) -> StoredEpisode | None:
         """Return an attempt by its id."""

@@ -174,6 +174,20 @@ class Lessons(Episodes):
                 merged[entry.lesson.id] = kept.lesson.id
         return merged
 
+    def set_lesson_status(self, ids: Iterable[str], status: str, *, generation: int = 0) -> None:
+        """Put lessons into force (`active`) or out of it (`retired`, `evicted`), whatever they are now.
+
+        One that was merged stands for itself again; `generation` counts as one in which they were used.
+        """
+        allowed = [name for name in LESSON_STATUSES if name != "merged"]
+        if status not in allowed:
+            raise BadExperience(f"lesson status: got {short(status)}, allowed are {', '.join(allowed)}")
+        with self.transaction() as connection:
+            connection.executemany(
+                "update lessons set status = ?, merged_into = null, last_used = max(last_used, ?) where id = ?",
+                [(status, generation, key) for key in ids],
+            )
+
     def _set_status(self, ids: Sequence[str], status: str) -> None:
         if ids:
             with self.transaction() as connection:

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from agents.memory.lessons import Lessons
+from agents.memory.records import LESSON_STATUSES, STATUSES
 from agents.memory.schema import SUM_COLUMNS
 from games.tasks.spec import DIMENSIONS
 
@@ -30,6 +31,14 @@ class Memory(Lessons):
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each sort."""
         return {table: self.rows(f"select count(*) from {table}")[0][0] for table in TABLES}
+
+    def statuses(self) -> dict[str, dict[str, int]]:
+        """Return how many `tasks` and how many `lessons` there are of each status."""
+        found = {}
+        for table, allowed in (("tasks", STATUSES), ("lessons", LESSON_STATUSES)):
+            counted = dict(self.rows(f"select status, count(*) from {table} group by status"))
+            found[table] = {status: counted.get(status, 0) for status in allowed}
+        return found
 
     def check(self) -> list[str]:
         """Return what is wrong with the file, a line each: its pages, or sums that are none. Reads all of it."""

@@ -1,7 +1,7 @@
 """Versions and tasks in the experience store: writing, choosing by how attempts went, finding what is similar."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ ORDERS = {
 """How tasks may be ordered: which come into question, and what comes first."""
 MAX_LIMIT = 100_000
 CHUNK = 10_000
+PAGE = 1_000
+"""Rows that are read at a time where all are."""
 CANDIDATES = 64
 """So many of what full-text search finds are compared by their vectors."""
 MAX_QUERY_WORDS = 32
@@ -262,12 +264,22 @@ class Tasks(MemoryFile):
         names = _OF_ALL if actor is None else _OF_ACTOR
         query = f"{_TASK.format(**names)} where {where} {tail}"
         rows = self.rows(query, {**values, "actor": self._version_id("actor", actor)})
-        return [
-            TaskEntry(
-                TaskRecord(self._spec(text), skill, strategy, status, generation, time, generator), *counts
-            )
-            for _, text, skill, strategy, status, generation, time, generator, *counts in rows
-        ]
+        return [self._task_entry(row) for row in rows]
+
+    def _task_entry(self, row: tuple[Any, ...]) -> TaskEntry:
+        _, text, skill, strategy, status, generation, time, generator, *counts = row
+        return TaskEntry(
+            TaskRecord(self._spec(text), skill, strategy, status, generation, time, generator), *counts
+        )
+
+    def every_task(self) -> Iterator[TaskEntry]:
+        """Yield all tasks, the oldest first, with how attempts at them went; few are held at a time."""
+        last = 0
+        while rows := self.rows(
+            f"{_TASK.format(**_OF_ALL)} where t.id > ? order by t.id limit ?", (last, PAGE)
+        ):
+            yield from map(self._task_entry, rows)
+            last = rows[-1][0]
 
     def _spec(self, text: str) -> TaskSpec:
         try:

@@ -171,6 +171,27 @@ class AdapterStore:
         _sync(adapter.path)
         return retired
 
+    def holds(self, ref: str) -> bool:
+        """Whether the files of NAME@VERSION are there, retired or not."""
+        name, _, number = ref.partition("@")
+        return bool(_NAME.fullmatch(name)) and number.isdecimal() and (self.root / name / number).is_dir()
+
+    def discard(self, ref: str) -> bool:
+        """Delete the files of NAME@VERSION, and return whether it was there.
+
+        The newest version of a name stays, whatever is asked: its number would be given again.
+        """
+        name, _, number = ref.partition("@")
+        if not _NAME.fullmatch(name) or not number.isdecimal():
+            raise UnknownAdapter(f"adapter: got {ref[:80]!r}, one version is deleted at a time: NAME@VERSION")
+        path = self.root / name / str(int(number))
+        if int(number) >= max(self._numbers(self.root / name), default=0) or not path.is_dir():
+            return False
+        gone = path.parent / f".gone-{secrets.token_hex(8)}"
+        path.rename(gone)  # at once for whoever looks it up
+        shutil.rmtree(gone, ignore_errors=True)
+        return True
+
     def _numbers(self, folder: Path) -> list[int]:
         if not folder.is_dir():
             return []

@@ -151,6 +151,9 @@ class PolicyAgent(Agent):
             "adapter": completion.adapter,
             "model": self.model,
             "prompt": self.prompter.version,
+            "mode": self.playing.mode,
+            "temperature": self.playing.temperature,
+            "top_p": self.playing.top_p,
             **trace,
         }
         shown = "\n".join(map(neutralise, thought.splitlines())) or None

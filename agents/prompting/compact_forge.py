@@ -72,7 +72,7 @@ class CompactForge(CompactTemplate):
         return [
             f"goal {brief_goal(course.spec.goal)}",
             f"step {standing.steps} of {course.spec.budget}",
-            *_see(seen),
+            *see(seen),
         ]
 
     def _leg(self, view: ForgeView) -> list[str]:
@@ -80,7 +80,7 @@ class CompactForge(CompactTemplate):
         lines = [f"step {team.steps} of {view.budget}"]
         if view.course is not None:
             lines.append(f"goal {brief_goal(view.course.spec.goal)}")
-        return lines if team.sight is None else [*lines, *_see(team.sight)]
+        return lines if team.sight is None else [*lines, *see(team.sight)]
 
 
 def brief_goal(goal: Goal) -> str:
@@ -96,7 +96,7 @@ def brief_goal(goal: Goal) -> str:
     return told.replace(",", "").replace(" the ", " ")
 
 
-def _see(seen: dict[str, object]) -> list[str]:
+def see(seen: dict[str, object]) -> list[str]:
     """Return what is told of the actor's surroundings, whatever its world."""
     lines = [f"hold {words(seen.get('holding', ()))}"]
     rows = seen.get("rows")

@@ -144,6 +144,16 @@ def _show(found: dict[str, Any], folder: Path) -> None:
             first = one["first"]["value"]
             began = "" if first is None else f"{first:.0%} → "
             click.echo(f"Fixed tasks of level {level}: {began}{one['latest']['value']:.0%}")
+    if (own := found["proposer"]) is not None:
+        click.echo(
+            f"Proposed by {own['version']}: {own['accepted']} of {own['numbers']} tasks, {own['tries']} tries"
+        )
+    if (gain := found["lessons"]["gain"]) is not None:
+        low, high = gain["interval"]
+        active, retired = found["lessons"]["active"], found["lessons"]["retired"]
+        click.echo(
+            f"Advice: {gain['value']:+.0%} success ({low:+.0%} to {high:+.0%}), {active} lessons, {retired} retired"
+        )
     for alert in found["alerts"]:
         click.echo(f"Alert in generation {alert['generation']}: {alert['text']}")
     if found["judge"]["queue"]["waiting"]:

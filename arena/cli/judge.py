@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from arena.cli import judge_train
 from arena.cli.common import (
     config_option,
     debug_option,
@@ -27,6 +28,9 @@ _ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 @debug_option
 def judge() -> None:
     """Try the judges, and answer what they leave to a person."""
+
+
+judge.add_command(judge_train.train)
 
 
 @judge.command()
@@ -144,6 +148,7 @@ def _show_regression(found: dict[str, Any]) -> None:
     help="Cases at most.",
 )
 @click.option("--answered", is_flag=True, help="Show the cases that were answered, instead of asking.")
+@click.option("--plain", is_flag=True, help="Ask line by line on a terminal too, instead of on a screen.")
 @home_option
 @config_option
 @json_option
@@ -154,14 +159,16 @@ def audit(
     person: str,
     limit: int,
     answered: bool,
+    plain: bool,
     home: Path | None,
     config_file: Path | None,
     as_json: bool,
 ) -> None:
     """Look at what waits for a person, and answer it.
 
-    Asks case by case, on a terminal or on a pipe with one answer a line: yes, no, skip or quit. With --json it asks
-    nothing and prints the cases with their evidence; with --verdict it answers those and no others.
+    On a terminal a screen shows case by case: the task, the attempt step by step, and the chain of evidence. On a
+    pipe, or with --plain, it asks line by line, and reads one answer a line: yes, no, skip or quit. With --json it
+    asks nothing and prints the cases with their evidence; with --verdict it answers those and no others.
 
     What the rules decided stays decided: to disagree with them is recorded as a dispute, and `arena evolve` then
     keeps the task out of training.
@@ -187,8 +194,33 @@ def audit(
             _told(done, queue, as_json)
         elif as_json or answered:
             _told(queue.waiting(limit=limit, answered=answered), queue, as_json)
-        else:
+        elif plain or not queue.waiting(limit=1) or not _has_screen():
             _ask(queue, limit=limit, who=who, note=note)
+        else:
+            _show_screen(where / FILE, person=who, note=note, limit=limit)
+            _counts(queue)
+
+
+def _has_screen() -> bool:
+    """Whether there is a terminal to draw on, and what draws on it is installed."""
+    import sys
+    from importlib.util import find_spec
+
+    return sys.stdout.isatty() and sys.stdin.isatty() and find_spec("textual") is not None
+
+
+def _show_screen(path: Path, *, person: str, note: str, limit: int) -> None:
+    from arena.audit import QueueSource
+    from arena.cli.screen import settings_path
+    from clients.spectator.app import SpectatorApp
+    from clients.spectator.screens.audit import AuditScreen
+
+    source = QueueSource(path, person=person, note=note, limit=limit)
+    app = SpectatorApp({"audit": lambda: AuditScreen(source)}, settings_path=settings_path())
+    app.run()
+    if app.return_code:
+        raise click.exceptions.Exit(app.return_code)
+    click.echo(f"{source.answered} answer{'' if source.answered == 1 else 's'} kept in {path}")
 
 
 def _read(value: str) -> bool:

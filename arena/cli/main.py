@@ -17,6 +17,7 @@ from games.errors import ArenaError
 COMMANDS = {
     "adapters": ("arena.cli.adapters:adapters", "List, publish and retire the adapters of language models."),
     "config": ("arena.cli.config:config", "Show the configuration and where each value came from."),
+    "credit": ("arena.cli.credit:credit", "Divide a team's result among its seats and their decisions."),
     "doctor": ("arena.cli.doctor:doctor", "Say what works here, and how to mend what does not."),
     "evolve": (
         "arena.cli.evolve:evolve",
@@ -25,17 +26,23 @@ COMMANDS = {
     "games": ("arena.cli.games:games", "List the games, or print the rules of one."),
     "join": ("arena.cli.join:join", "Seat a local player at a server, and play."),
     "judge": ("arena.cli.judge:judge", "Try the judges, and answer what they leave to a person."),
+    "memory": ("arena.cli.memory:memory", "Look into an experience store: tasks, attempts and lessons."),
     "play": ("arena.cli.play:play", "Play one match of GAME, print it, and write its record."),
     "players": ("arena.cli.players:players", "List the players with the games each can play."),
     "policy": ("arena.cli.policy:policy", "Make and examine the language models that play as `policy`."),
     "ratings": ("arena.cli.ratings:ratings", "Show the standings over everything in the store."),
     "replay": ("arena.cli.replay:replay", "Show, verify, export and compare records."),
     "reply": ("arena.cli.reply:reply", "Say what a model's reply means."),
+    "runs": ("arena.cli.runs:runs", "List, show and plot the runs of `arena train` and `arena evolve`."),
     "serve": ("arena.cli.serve:serve", "Host matches for agents and people, and show them to spectators."),
     "tasks": ("arena.cli.tasks:tasks", "Make, check, solve and show tasks, as lines of JSON."),
     "token": ("arena.cli.token:token", "Make, list and revoke the tokens that a server takes."),
     "tournament": ("arena.cli.tournament:tournament", "Run a tournament and print its standings."),
-    "watch": ("arena.cli.watch:watch", "Watch a match in the terminal."),
+    "train": (
+        "arena.cli.train:train",
+        "Train the policy by playing: matches, credit, an update of the weights, a new version, and again.",
+    ),
+    "watch": ("arena.cli.watch:watch", "Watch a match, or a run of `arena evolve`, in the terminal."),
 }
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130

@@ -33,7 +33,7 @@ def ratings(name: str | None, home: Path | None, config_file: Path | None, as_js
     sides, titles = {}, {}
     for game in sorted({match.game for match in matches}):
         try:
-            sides[game], titles[game] = load_game(game).team_names, load_game(game).title
+            sides[game], titles[game] = load_game(game).unlike_sides, load_game(game).title
         except UnknownGame:  # a game of another distribution, no longer installed: its matches still count
             continue
     board = leaderboard(matches, sides=sides)

@@ -21,7 +21,8 @@ def print_board(board: "Leaderboard", *, titles: Mapping[str, str]) -> None:
         drawn = ["drawn"] if any(row.tally.drawn for row in rows) else []
         # Where all returns are 1, 0 or -1 their mean is the score once more.
         value = [] if all(row.plain for row in rows) else ["return"]
-        numbers = ["played", "won", *drawn, "lost", "score", *value, "rating", "95 % interval"]
+        credit = ["credit"] if any(row.shared for row in rows) else []
+        numbers = ["played", "won", *drawn, "lost", "score", *value, *credit, "rating", "95 % interval"]
         shown = table(titles.get(game, game), ["player", *numbers], right=numbers)
         for row in rows:
             tally = row.tally
@@ -33,6 +34,7 @@ def print_board(board: "Leaderboard", *, titles: Mapping[str, str]) -> None:
                 str(tally.lost),
                 _share(tally.score),
                 *([_return(row)] if value else []),
+                *(["-" if row.credit is None else f"{row.credit:+.2f}"] if credit else []),
                 f"{row.rating:.0f}",
                 "-" if row.low is None or row.high is None else f"{row.low:.0f} to {row.high:.0f}",
             )
@@ -44,6 +46,11 @@ def print_board(board: "Leaderboard", *, titles: Mapping[str, str]) -> None:
             click.echo(
                 "The rating counts matches won, whatever the stake; the return is what they were worth."
             )
+        if credit:
+            click.echo(f"Credit is a seat's mean share of its team's result, by {board.credit}.")
+        accused = [f"{row.player} ({row.accusation})" for row in rows if row.accusation]
+        if accused:
+            click.echo("Behind their team-mates: " + ", ".join(accused))
         trouble = [f"{row.player}: {_trouble(row)}" for row in rows if _trouble(row)]
         if trouble:
             click.echo("Apart from play: " + "; ".join(trouble))

@@ -65,7 +65,7 @@ def tasks() -> None:
     multiple=True,
     metavar="K=V",
     help="How the tasks are: side, objects, path_length, rule_depth, time_pressure, distractors, patrols, "
-    "obstacles, avoid, deliver.",
+    "obstacles, avoid, deliver, before.",
 )
 @click.option("--skill", metavar="SKILL", help="Turn the knobs so far that the tasks take this skill.")
 @click.option(
@@ -106,7 +106,7 @@ def solve_tasks(file: Path, max_nodes: int, as_json: bool) -> None:
     """
     from arena.tasks import solved
 
-    _print((solved(item, max_nodes=max_nodes) for item in _items(file)), as_json)
+    _print((solved(item, max_nodes=max_nodes) for item in read_tasks(file)), as_json)
 
 
 @tasks.command("check")
@@ -158,7 +158,7 @@ def show_tasks(file: Path, play: bool, find: bool, actions: str | None, as_json:
     from games.tasks.solver import solve_task
 
     documents = []
-    for item in _items(file):
+    for item in read_tasks(file):
         plan: tuple[str, ...] = ()
         if actions is not None:
             plan = tuple([action.strip() for action in actions.split(",") if action.strip()])
@@ -225,8 +225,8 @@ def _read(file: Path) -> "Iterator[Item | tuple[int, GameError]]":
         ) from None
 
 
-def _items(file: Path) -> "Iterator[Item]":
-    """Yield the tasks; the first line that is refused ends the command."""
+def read_tasks(file: Path) -> "Iterator[Item]":
+    """Yield the tasks in a file, - being stdin; the first line that is refused ends the command."""
     for item in _read(file):
         if isinstance(item, tuple):
             raise item[1]

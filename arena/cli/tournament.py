@@ -50,6 +50,13 @@ from arena.cli.common import (
     metavar="ELO0,ELO1,ALPHA,BETA",
     help="Stop once the first of two players is shown stronger or not.",
 )
+@click.option(
+    "--credit",
+    "credit_by",
+    type=click.Choice(["equal", "leave-one-out", "shapley"]),
+    default="equal",
+    help="How a team's result is divided among its seats.  [default: equal]",
+)
 @home_option
 @config_option
 @json_option
@@ -70,6 +77,7 @@ def tournament(
     model: str | None,
     resume: bool,
     sprt: str | None,
+    credit_by: str,
     home: Path | None,
     config_file: Path | None,
     as_json: bool,
@@ -127,6 +135,9 @@ def tournament(
         except KeyboardInterrupt:
             click.echo("What was finished is kept; the same command with --resume goes on.", err=True)
             raise
+    if credit_by != "equal" and result.played:
+        with MatchProgress() as progress:
+            result.board = _credited(result, credit_by, settings, progress)
     if as_json:
         print_json(result.as_dict())
     else:
@@ -141,6 +152,17 @@ def tournament(
             err=True,
         )
         click.get_current_context().exit(1)
+
+
+def _credited(result: Any, method: str, settings: Any, progress: Any) -> Any:
+    """Return the standings with credit by a method that replays the records."""
+    from arena.credit import CreditRequest, credit_board, credit_many, find_records
+
+    asked = CreditRequest(method=method, policy=settings.policy, home=settings.home)
+    many = credit_many(find_records([result.records]), asked, progress=progress)
+    for _, problem in many.skipped:
+        click.echo(f"Not credited: {problem}", err=True)
+    return credit_board(result.board, many)
 
 
 def _show(result: Any) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from clients.spectator.app import SpectatorApp
+    from clients.spectator.credit import CreditSheet
     from replays.record import Record
 
 FILE_NAME = "arena.db"
@@ -36,6 +37,11 @@ FILE_NAME = "arena.db"
     "--all", "everything", is_flag=True, help="Begin with the omniscient view, hidden roles included."
 )
 @click.option("--ply", type=int, metavar="N", help="Begin a record where ply N is to be played (with --all).")
+@click.option(
+    "--credit",
+    metavar="METHOD|FILE",
+    help="Show who is credited with a finished record: a method of `arena credit`, or what it printed as JSON.",
+)
 @click.option(
     "--show",
     type=click.Choice(["lobby", "ratings", "tournament"]),
@@ -57,6 +63,7 @@ def watch(
     seat: int | None,
     everything: bool,
     ply: int | None,
+    credit: str | None,
     show: str | None,
     http: str | None,
     token: str | None,
@@ -66,14 +73,18 @@ def watch(
     home: Path | None,
     config_file: Path | None,
 ) -> None:
-    """Watch a match in the terminal.
+    """Watch a match, or a run of `arena evolve`, in the terminal.
 
     A URL is a server: its lobby, ratings and tournaments are shown, or the match that is named by --match. A FILE
     is a record: it is played back, and followed while it is still being written. A DIR lists the records in it,
-    with the ratings where it is a HOME; without any it is HOME that is shown. What is hidden shows only when it
-    is asked for.
+    with the ratings and the runs where it is a HOME; without any it is HOME that is shown. A run's own directory,
+    HOME/runs/NAME, shows that run, of `arena evolve` or `arena train`, and follows it; HOME does so at once where
+    just one run is under way. What is hidden shows only when it is asked for.
     """
     context = click.get_current_context()
+    if seat is not None and credit is not None:
+        raise click.UsageError("give either --seat or --credit: credit tells of every seat", context)
+    everything = everything or credit is not None
     if seat is not None and everything:
         raise click.UsageError("give either --seat or --all", context)
     if ply is not None and not everything:
@@ -98,10 +109,14 @@ def watch(
         warn_of_token(token, url)
     else:
         path = _home(home, config_file) if target is None else Path(target)
+        if path.is_dir() and (seat is not None or everything):
+            _check_matches(path)
         record = _read(path, perspective, ply)
+    if credit is not None and (path is None or record is None):
+        raise click.UsageError("--credit needs a FILE: only a finished match is credited", context)
     if web:
         place = url if path is None else str(path.resolve())
-        options = words(match=match, seat=seat, all=everything, ply=ply, show=show, http=http)
+        options = words(match=match, seat=seat, all=everything, ply=ply, show=show, http=http, credit=credit)
         check_watch_packages()
         serve_web(
             ["watch", *options, "--", str(place)],
@@ -116,7 +131,8 @@ def watch(
     app: SpectatorApp
     if url is None:
         assert path is not None
-        app = _local(path, record, perspective, ply)
+        sheet = None if credit is None or record is None else _sheet(credit, path, record, home, config_file)
+        app = _local(path, record, perspective, ply, sheet)
     else:
         from clients.spectator.server_app import ServerApp
 
@@ -134,27 +150,82 @@ def watch(
         raise click.exceptions.Exit(app.return_code)
 
 
-def _local(path: Path, record: "Record | None", perspective: Perspective, ply: int | None) -> "SpectatorApp":
+def _sheet(
+    credit: str, path: Path, record: "Record", home: Path | None, config_file: Path | None
+) -> "CreditSheet":
+    from arena.config import load
+    from arena.watch_credit import credit_data
+    from clients.spectator.credit import CreditSheet
+
+    settings = load(file=config_file, flags={"home": home}).settings
+    data = credit_data(credit, path, policy=settings.policy, home=settings.home)
+    return CreditSheet.from_data(data, players=[seat.name for seat in record.header.seats])
+
+
+def _local(
+    path: Path,
+    record: "Record | None",
+    perspective: Perspective,
+    ply: int | None,
+    sheet: "CreditSheet | None" = None,
+) -> "SpectatorApp":
+    from arena.evolve_watch import HomeRuns, RunReader, is_run, run_folders, under_way
     from clients.spectator.app import SpectatorApp
+    from clients.spectator.home_app import HomeApp
+    from clients.spectator.screens.evolve import EvolveScreen
     from clients.spectator.screens.match import MatchScreen
     from clients.spectator.screens.ratings import RatingsScreen
     from clients.spectator.screens.records import RecordsScreen
+    from clients.spectator.screens.runs import RunsScreen
     from clients.spectator.source import RecordSource
 
     if record is not None:
         source = RecordSource(path, perspective=perspective, record=record)
+        if sheet is not None:
+            from clients.spectator.screens.credit import CreditScreen
+
+            credited = lambda: CreditScreen(source, sheet, ply=ply)  # noqa: E731
+            return SpectatorApp({"match": credited}, settings_path=settings_path())
         return SpectatorApp({"match": lambda: MatchScreen(source, ply=ply)}, settings_path=settings_path())
-    is_home = (path / FILE_NAME).is_file()
-    folder = path / "replays" if is_home and (path / "replays").is_dir() else path
-    modes: dict[str, Callable[[], Screen[Any]]] = {
-        "records": lambda: RecordsScreen(folder, perspective=perspective)
-    }
+    from clients.spectator.training import ROLLOUTS, is_training
+
+    if is_training(path):
+        from clients.spectator.screens.training import TrainingScreen
+
+        return SpectatorApp(
+            {
+                "training": lambda: TrainingScreen(path),
+                "records": lambda: RecordsScreen(path / ROLLOUTS, perspective=perspective),
+            },
+            settings_path=settings_path(),
+        )
+    if is_run(path):
+        return SpectatorApp({"run": lambda: EvolveScreen(RunReader(path))}, settings_path=settings_path())
+    is_home, runs = (path / FILE_NAME).is_file(), run_folders(path)
+    folder = path / "replays" if (is_home or runs) and (path / "replays").is_dir() else path
+    modes: dict[str, Callable[[], Screen[Any]]] = {}
+    if is_home or not runs or folder != path:
+        modes["records"] = lambda: RecordsScreen(folder, perspective=perspective)
     if is_home:
         from arena.home_facts import HomeFacts
 
         facts = HomeFacts(path)
         modes["ratings"] = lambda: RatingsScreen(facts)
-    return SpectatorApp(modes, settings_path=settings_path())
+    if runs:
+        going = under_way(path)
+        opened = going[0].name if len(going) == 1 else ""
+        modes["runs"] = lambda: RunsScreen(HomeRuns(path), opened=opened)
+    first = "runs" if runs and opened else next(iter(modes))
+    return HomeApp(modes, first=first, settings_path=settings_path())
+
+
+def _check_matches(path: Path) -> None:
+    from arena.evolve_watch import is_run
+
+    if is_run(path):
+        raise click.UsageError(
+            f"--seat and --all are of matches; {path} is a run of `arena evolve`", click.get_current_context()
+        )
 
 
 def _home(home: Path | None, config_file: Path | None) -> Path:

@@ -7,7 +7,7 @@ is folded from the nearest checkpoint, so a jump costs at most `SPACING` updates
 import copy
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +32,8 @@ class Stage(NamedTuple):
 
     step: int
     title: str
+    after: bool = False
+    """Whether that step is the last of the phase before, which it ends: a heading then stands below it."""
 
 
 class Moment(NamedTuple):
@@ -54,9 +56,17 @@ class Timeline:
         game: whose view is folded.
         perspective: whose view it is.
         stage: names the phase that a view stands in; empty for none.
+        closing: kinds of event that end a phase and belong to it.
     """
 
-    def __init__(self, game: Game, perspective: Perspective, *, stage: Callable[[Any], str]) -> None:
+    def __init__(
+        self,
+        game: Game,
+        perspective: Perspective,
+        *,
+        stage: Callable[[Any], str],
+        closing: Collection[str] = (),
+    ) -> None:
         self.game = game
         self.perspective = perspective
         self.steps: list[Step] = []
@@ -64,6 +74,7 @@ class Timeline:
         self.folds = 0
         """Updates of views since the start, for those who count them."""
         self._stage = stage
+        self._closing = closing
         self._publics = [0]
         self._faults: dict[int, list[tuple[int, str]]] = {}
         self._thoughts: list[tuple[int, str]] = []
@@ -111,7 +122,7 @@ class Timeline:
                 return
             if not self.stages or title != self.stages[-1].title:
                 # The first events, those of the deal, have no phase of their own: they belong to the start.
-                self.stages.append(Stage(at, title))
+                self.stages.append(Stage(at, title, event.kind in self._closing))
             if len(self.steps) % SPACING == 0:
                 self._checkpoints.append(_Folded(len(self.steps), _copied(self._head)))
 

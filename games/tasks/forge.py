@@ -79,6 +79,10 @@ a runner only the cells at most `radius` away from it.
 A team earns shortest plan ÷ steps taken if it solved the task, else 0. The return is the difference of the teams'
 mean earnings a leg.
 
+When a leg is over, everybody is told which steps each team lost: its steps and those that its end left to do, less the
+shortest plan. Of a subtask's share, the setter lost what the best runner would have lost doing as told (everything,
+where none was named or it could not be met any more), the runner the rest.
+
 ## Answers
 
 A seat that gives no legal answer sets the first edit that it is offered, waits, stays silent, or (writing JSON) sets
@@ -99,6 +103,7 @@ class Forge(Game):
     seats = (2, 8)
     default_seats = 3
     team_names = TEAMS
+    sides_differ = False
     role_names = (SMITH,)
     simultaneous = True
     rules = RULES
@@ -250,11 +255,18 @@ def _sight(data: dict[str, Any]) -> str:
 
 
 def _legs(data: dict[str, Any]) -> str:
-    told = ", ".join(
-        f"{name} {_ENDS[team['end']]} after {_count(team['steps'], 'step')} and earns {team['earned']:.2f}"
+    told = "; ".join(
+        f"{name} {_ENDS[team['end']]} after {_count(team['steps'], 'step')} and earns {team['earned']:.2f}, "
+        f"steps lost: {_losses(team)}"
         for name, team in zip(TEAMS, data["teams"], strict=False)
     )
     return f"Leg {data['leg']} is over (shortest plan {data['optimal']}): {told}."
+
+
+def _losses(team: dict[str, Any]) -> str:
+    runners = zip(team["runners"], team["lost_running"], strict=True)
+    ran = ", ".join(f"{lost} by seat {seat} running" for seat, lost in runners)
+    return f"{team['lost_setting']} by seat {team['setter']} setting, {ran}"
 
 
 _TALES = {

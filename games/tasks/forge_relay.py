@@ -14,6 +14,7 @@ from games.errors import BadTask, ChanceNeeded
 from games.rng import Chance
 from games.spaces import Action, ActionSpace, Choice, Text
 from games.tasks.forge_course import Course, Node
+from games.tasks.forge_credit import Stretch, leg_losses
 from games.tasks.forge_setup import (
     DIRECT,
     DONE,
@@ -53,6 +54,10 @@ class Team(NamedTuple):
     progress: Any = None
     left: int = 0
     """Steps that the subtask still has."""
+    origin: Node | None = None
+    """Where the subtask at hand began."""
+    stretches: tuple[Stretch, ...] = ()
+    """The subtasks that are over."""
     end: str = ""
 
     @property
@@ -189,7 +194,7 @@ class RelayState(State):
             told["reason"] = reason
         self._emit("direct", told, members(number, self.seats))
         progress = None if goal is None else goal.start(team.node.facts)
-        team = team._replace(goal=goal, progress=progress, left=self.options.leash)
+        team = team._replace(goal=goal, progress=progress, left=self.options.leash, origin=team.node)
         return team._replace(stage=HINT) if self.options.hint_chars else self._begin_run(team)
 
     def _read_goal(self, team: Team, action: str) -> tuple[Goal | None, str]:
@@ -233,6 +238,10 @@ class RelayState(State):
             told["end"] = end
         self._emit("step", told, members(number, self.seats))
         team = team._replace(node=node, trail=trail, left=left, progress=progress)
+        if over or end is not None:
+            assert team.origin is not None
+            done = Stretch(team.runner, goal, team.origin, node, self.options.leash - left)
+            team = team._replace(stretches=(*team.stretches, done))
         if end is not None:
             return team._replace(stage=DONE, end=end)
         if over:
@@ -245,6 +254,10 @@ class RelayState(State):
         for number, team in enumerate(self.pair):
             got = self.course.optimal / len(team.trail) if team.end == SOLVED else 0.0
             earned[number] += got
+            losses = leg_losses(self.course, team.stretches)
+            ran = dict.fromkeys(team.runners, 0)
+            for stretch, lost in zip(team.stretches, losses, strict=True):
+                ran[stretch.runner] += lost.running
             rows.append(
                 {
                     "setter": team.setter,
@@ -253,6 +266,8 @@ class RelayState(State):
                     "steps": len(team.trail),
                     "subtasks": team.turn + 1,
                     "earned": round(got, 6),
+                    "lost_setting": sum(lost.setting for lost in losses),
+                    "lost_running": list(ran.values()),
                     "moves": " ".join(team.trail),
                 }
             )

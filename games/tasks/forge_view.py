@@ -67,6 +67,10 @@ class Leg(NamedTuple):
     steps: int
     subtasks: int
     earned: float
+    lost_setting: int
+    """Steps that the team lost by how it was directed (`games.tasks.forge_credit`)."""
+    lost_running: tuple[int, ...]
+    """Steps that each runner lost, in the order of `runners`."""
 
 
 @dataclass(slots=True)
@@ -267,6 +271,7 @@ class ForgeView(View):
 
     def _on_legs(self, data: dict[str, Any]) -> None:
         for number, row in enumerate(data["teams"]):
-            facts = (row["end"], row["steps"], row["subtasks"], row["earned"])
-            self.legs.append(Leg(data["leg"], number, row["setter"], tuple(row["runners"]), *facts))
+            facts = (row["end"], row["steps"], row["subtasks"], row["earned"], row["lost_setting"])
+            seats = (row["setter"], tuple(row["runners"]))
+            self.legs.append(Leg(data["leg"], number, *seats, *facts, tuple(row["lost_running"])))
         self.phase = ""

@@ -6,8 +6,9 @@ exit is in the last. The solver then proves a shortest plan, from which the budg
 knobs give the same task on every machine.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from games.errors import BadTask
 from games.rng import Chance, derive_seed
@@ -17,6 +18,7 @@ from games.tasks.grid import Grid
 from games.tasks.grid_layout import COLORS, MAX_SIDE, MIN_SIDE, Thing
 from games.tasks.solver import SOLVABLE, solve
 from games.tasks.spec import MAX_BUDGET, TaskSpec
+from games.tasks.world import World
 
 GENERATOR = "grid-1"
 MAX_TRIES = 64
@@ -57,6 +59,12 @@ class Knobs:
     deliver: bool = False
     """Whether one of the objects is a gem to be delivered."""
 
+    before: bool = False
+    """Whether the first two conditions are a `before`: whoever meets the second too soon has failed.
+
+    It takes two conditions beside the pad to avoid; the first is a place to visit, unless all are things to carry.
+    """
+
     def __post_init__(self) -> None:
         for name, (low, high) in _LIMITS.items():
             value = getattr(self, name)
@@ -69,23 +77,50 @@ class Knobs:
                 raise BadTask(f"knob {name}: got {short(value)}, allowed is {low:g} to {high:g}")
 
 
-class Level(NamedTuple):
+W = TypeVar("W", bound=World[Any])
+
+
+class Level(NamedTuple, Generic[W]):
     """A world and a goal with a shortest plan: a task that is proven, but not yet written down."""
 
-    grid: Grid
+    world: W
     goal: Goal
     plan: tuple[str, ...]
 
 
-def level(seed: int, knobs: Knobs | None = None) -> Level:
+def level(seed: int, knobs: Knobs | None = None) -> Level[Grid]:
     """Return the level of `seed`. Raises `BadTask` if no try of this seed gave a solvable one."""
     knobs = _DEFAULT if knobs is None else knobs
-    best: tuple[int, Level] | None = None
+    return proven(lambda chance: _Maker(chance, knobs).make(), seed=seed, knobs=knobs, generator=GENERATOR)
+
+
+def generate(seed: int, knobs: Knobs | None = None, *, parent: str | None = None) -> TaskSpec:
+    """Return the task of `seed`, measured. Raises `BadTask` if no try of this seed gave a solvable one."""
+    knobs = _DEFAULT if knobs is None else knobs
+    return written(level(seed, knobs), knobs=knobs, generator=GENERATOR, parent=parent)
+
+
+# What the generators of all worlds share
+
+
+def proven(
+    make: Callable[[Chance], tuple[W, Goal] | None],
+    *,
+    seed: int,
+    knobs: Knobs,
+    generator: str,
+    max_nodes: int = MAX_NODES,
+) -> Level[W]:
+    """Try `make` until it gives a solvable level near the wanted path length; the nearest of `MAX_TRIES` otherwise.
+
+    Raises `BadTask` if no try of this seed gave a solvable one.
+    """
+    best: tuple[int, Level[W]] | None = None
     for i in range(MAX_TRIES):
-        made = _Maker(Chance(derive_seed(seed, GENERATOR, i)), knobs).make()
+        made = make(Chance(derive_seed(seed, generator, i)))
         if made is None:
             continue
-        found = solve(*made, max_steps=MAX_BUDGET, max_nodes=MAX_NODES)
+        found = solve(*made, max_steps=MAX_BUDGET, max_nodes=max_nodes)
         if found.status != SOLVABLE or not found.plan:
             continue
         far = abs(len(found.plan) - knobs.path_length) if knobs.path_length else 0
@@ -98,14 +133,22 @@ def level(seed: int, knobs: Knobs | None = None) -> Level:
     return best[1]
 
 
-def generate(seed: int, knobs: Knobs | None = None, *, parent: str | None = None) -> TaskSpec:
-    """Return the task of `seed`, measured. Raises `BadTask` if no try of this seed gave a solvable one."""
-    knobs = _DEFAULT if knobs is None else knobs
-    grid, goal, plan = level(seed, knobs)
+def written(made: Level[W], *, knobs: Knobs, generator: str, parent: str | None = None) -> TaskSpec:
+    """Return a level as a measured task, with the budget that the time pressure gives."""
+    world, goal, plan = made
     budget = min(MAX_BUDGET, max(len(plan), round(len(plan) / knobs.time_pressure)))
-    skills = skills_of(grid, goal, plan=plan)
-    spec = TaskSpec.make(grid, goal=goal, budget=budget, skills=skills, generator=GENERATOR, parent=parent)
-    return spec.with_difficulty(measure(grid, goal, budget=budget, plan=plan))
+    skills = skills_of(world, goal, plan=plan)
+    spec = TaskSpec.make(world, goal=goal, budget=budget, skills=skills, generator=generator, parent=parent)
+    return spec.with_difficulty(measure(world, goal, budget=budget, plan=plan))
+
+
+def goal_of(steps: Sequence[dict[str, Any]], *, before: bool, shunned: str | None) -> dict[str, Any]:
+    """Return the goal of the last eight conditions in that order, and of a place never to stand at."""
+    steps = list(steps)[-8:]
+    if before and len(steps) > 1:
+        steps = [{"before": steps[:2]}, *steps[2:]]
+    goal = {"then": steps} if len(steps) > 1 else steps[0]
+    return goal if shunned is None else {"and": [goal, {"never": {"at": shunned}}]}
 
 
 _DEFAULT = Knobs()
@@ -251,20 +294,19 @@ class _Maker:
                 return None
             parts.append({"delivered": [f"{color} gem", where]})
         room = depth - 1 - len(parts)
-        kept = self.milestones[-room:] if room > 0 else []
+        first = int(self.knobs.before and room > 0)
+        kept = self.milestones[first - room :] if room > first else []
         while len(kept) < room:
-            where = self.pad()
+            where = self.pad(0 if first and len(kept) == room - 1 else None)
             if where is None:
                 return None
             kept = [{"visited": where}, *kept]
-        steps = [*kept, *parts, last]
-        goal = {"then": steps[-8:]} if len(steps) > 1 else last
-        return goal if shunned is None else {"and": [goal, {"never": {"at": shunned}}]}
+        return goal_of([*kept, *parts, last], before=self.knobs.before, shunned=shunned)
 
-    def pad(self) -> str | None:
-        """Add a pad and return its name; None if there is no colour or no cell left."""
+    def pad(self, room: int | None = None) -> str | None:
+        """Add a pad, perhaps in a certain room, and return its name; None if there is no colour or no cell left."""
         used = sum(1 for thing in self.things if thing.kind == "pad")
-        cell = self.take() if used < len(COLORS) else None
+        cell = self.take(room) if used < len(COLORS) else None
         if cell is None:
             return None
         self.things.append(Thing("pad", COLORS[used], cell))

@@ -161,8 +161,8 @@ class TaskSpec:
         return replace(self, difficulty=_read_difficulty(values))
 
 
-def parse_json(text: str | bytes, *, max_bytes: int = MAX_BYTES) -> object:
-    """Decode JSON, strictly and in bounds: no repeated key, no NaN or infinity, no deep nesting.
+def parse_json(text: str | bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> object:
+    """Decode JSON, strictly and in bounds: no repeated key, no NaN or infinity, no nesting deeper than `max_depth`.
 
     Raises `TaskTooBig` or `BadTask`, in one line.
     """
@@ -178,8 +178,8 @@ def parse_json(text: str | bytes, *, max_bytes: int = MAX_BYTES) -> object:
     depth = 0
     for mark in _STRINGS.sub("", text):
         depth += (mark in "[{") - (mark in "]}")
-        if depth > MAX_DEPTH:
-            raise TaskTooBig(f"task: nested deeper than {MAX_DEPTH}")
+        if depth > max_depth:
+            raise TaskTooBig(f"task: nested deeper than {max_depth}")
     try:
         return json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_no_constant)
     except json.JSONDecodeError as error:

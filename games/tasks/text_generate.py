@@ -9,15 +9,13 @@ follows. The same seed and knobs give the same task on every machine.
 patrols.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from games.errors import BadTask
-from games.rng import Chance, derive_seed
-from games.tasks.difficulty import measure, skills_of
-from games.tasks.generate import MAX_NODES, MAX_TRIES, Knobs
+from games.rng import Chance
+from games.tasks.generate import MAX_NODES, Knobs, Level, goal_of, proven, written
 from games.tasks.goals import Goal
-from games.tasks.solver import SOLVABLE, solve
-from games.tasks.spec import MAX_BUDGET, TaskSpec
+from games.tasks.spec import TaskSpec
 from games.tasks.text import TextWorld
 from games.tasks.text_layout import DIRECTIONS, Recipe, Thing, Way
 
@@ -51,50 +49,24 @@ RECIPES = (
 _STEPS = {"north": (0, -1), "south": (0, 1), "east": (1, 0), "west": (-1, 0)}
 
 
-class TextLevel(NamedTuple):
-    """A world and a goal with a shortest plan: a task that is proven, but not yet written down."""
-
-    world: TextWorld
-    goal: Goal
-    plan: tuple[str, ...]
-
-
-def text_level(seed: int, knobs: Knobs | None = None, *, max_nodes: int = MAX_NODES) -> TextLevel:
+def text_level(seed: int, knobs: Knobs | None = None, *, max_nodes: int = MAX_NODES) -> Level[TextWorld]:
     """Return the level of `seed`. Raises `BadTask` if no try of this seed gave a solvable one."""
     knobs = _DEFAULT if knobs is None else knobs
     if knobs.patrols:
         raise BadTask(f"knob patrols: got {knobs.patrols}, the text world has none")
-    best: tuple[int, TextLevel] | None = None
-    for i in range(MAX_TRIES):
-        made = _Maker(Chance(derive_seed(seed, GENERATOR, i)), knobs).make()
-        if made is None:
-            continue
-        found = solve(*made, max_steps=MAX_BUDGET, max_nodes=max_nodes)
-        if found.status != SOLVABLE or not found.plan:
-            continue
-        far = abs(len(found.plan) - knobs.path_length) if knobs.path_length else 0
-        if best is None or far < best[0]:
-            best = (far, TextLevel(*made, found.plan))
-        if far <= knobs.path_length // 10:
-            break
-    if best is None:
-        raise BadTask(f"seed {seed}: no solvable text task with {knobs} in {MAX_TRIES} tries")
-    return best[1]
+    return proven(
+        lambda chance: _Maker(chance, knobs).make(),
+        seed=seed,
+        knobs=knobs,
+        generator=GENERATOR,
+        max_nodes=max_nodes,
+    )
 
 
 def generate_text(seed: int, knobs: Knobs | None = None, *, parent: str | None = None) -> TaskSpec:
     """Return the text task of `seed`, measured. Raises `BadTask` if no try of this seed gave a solvable one."""
     knobs = _DEFAULT if knobs is None else knobs
-    return written(text_level(seed, knobs), time_pressure=knobs.time_pressure, parent=parent)
-
-
-def written(level: TextLevel, *, time_pressure: float, parent: str | None = None) -> TaskSpec:
-    """Return a level as a measured task with the budget that `time_pressure` gives."""
-    world, goal, plan = level
-    budget = min(MAX_BUDGET, max(len(plan), round(len(plan) / time_pressure)))
-    skills = skills_of(world, goal, plan=plan)
-    spec = TaskSpec.make(world, goal=goal, budget=budget, skills=skills, generator=GENERATOR, parent=parent)
-    return spec.with_difficulty(measure(world, goal, budget=budget, plan=plan))
+    return written(text_level(seed, knobs), knobs=knobs, generator=GENERATOR, parent=parent)
 
 
 _DEFAULT = Knobs()
@@ -261,14 +233,17 @@ class _Maker:
             else:
                 parts.append({"delivered": [name, self.surface()]})
         room = depth - 1 - len(parts)
-        kept = self.milestones[-room:] if room > 0 else []
+        first = int(self.knobs.before and room > 0)
+        kept = self.milestones[first - room :] if room > first else []
         while len(kept) < room:
-            if not free:
+            near = [place for place in free if place in self.zones[0]] if first else []
+            pick = near if near and len(kept) == room - 1 else free
+            if not pick:
                 return None
-            kept = [{"visited": free.pop(self.draw(len(free)))}, *kept]
-        steps = [*kept, *parts, last][-8:]
-        goal = {"then": steps} if len(steps) > 1 else last
-        return goal if shunned is None else {"and": [goal, {"never": {"at": shunned}}]}
+            where = pick[self.draw(len(pick))]
+            free.remove(where)
+            kept = [{"visited": where}, *kept]
+        return goal_of([*kept, *parts, last], before=self.knobs.before, shunned=shunned)
 
     def add_distractors(self) -> bool:
         """Add items, keys without locks and containers that nobody needs."""

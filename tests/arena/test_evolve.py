@@ -20,10 +20,11 @@ from agents.policy.batcher import Batcher
 from arena.errors import ConfigError, EvolveError
 from arena.evolution import Evolution
 from arena.evolve import MEMORY, RUNS, evolve
-from arena.evolve_actors import Done, Job, PlannerActor, PolicyActor, RandomActor
+from arena.evolve_actors import Done, Job, PlannerActor, RandomActor
 from arena.evolve_config import EvolveConfig
 from arena.evolve_log import Entry, State, note, read_entries
 from arena.evolve_makers import maker_for
+from arena.evolve_players import PolicyActor
 from arena.evolve_report import METRICS, PAGE
 from games.tasks.cases import seed_case
 from games.tasks.check import Attempt, check
@@ -56,6 +57,7 @@ def test_a_run_keeps_everything_and_reports_it(tmp_path: Path) -> None:
     assert metrics == json.loads(json.dumps(outcome.metrics))
     assert metrics["attempts"] == len(rows) and metrics["config"] == small().digest
     assert metrics["judge"]["regression"]["right"] == 20
+    assert metrics["judge"]["regression"]["judge"] == state.current.judge
     assert metrics["judge"]["queue"]["waiting"] > 0
     probes = [row for row in rows if row.purpose == "probe"]
     assert {row.task for row in probes} == set(state.probes)
@@ -318,7 +320,7 @@ async def test_a_collapse_is_an_alert_raised_once(tmp_path: Path) -> None:
 
 
 def test_an_alert_can_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.evolve_actors.RandomActor", _Fallen)
+    monkeypatch.setattr("arena.evolve_players.RandomActor", _Fallen)
     config = small(
         actor="random", stop_on_alert=True, curriculum={"alarms": {"window": 20}}, budget={"tasks": 600}
     )
@@ -394,7 +396,7 @@ async def test_a_policy_chooses_among_legal_actions_and_its_failure_is_data(tmp_
     assert all("engine_failed: it died at deep.bin" in one.fault for one in done if one.fault)
     for one in done:
         assert check(spec, Attempt(spec.hash, one.actions)).kind == "unmet"
-    assert "Steps left: 30" in asked[0].messages[0].content
+    assert "Steps left: 30" in asked[0].messages[1].content
 
 
 @pytest.mark.asyncio

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from arena.errors import ServeError, StoreError
-from arena.lock import hold
+from arena.lock import held, hold
 
 TAKEN = ServeError("another has it")
 
@@ -29,6 +29,23 @@ def test_a_folder_is_held_by_one_until_it_lets_go(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    held = hold(tmp_path / "file", name=".lock", mode=0o600, taken=TAKEN, unusable=unusable)
-    with pytest.raises(StoreError, match="not there"), held:
+    there = hold(tmp_path / "file", name=".lock", mode=0o600, taken=TAKEN, unusable=unusable)
+    with pytest.raises(StoreError, match="not there"), there:
         pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is held there")
+def test_whoever_looks_learns_whether_a_folder_is_held_and_turns_nobody_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    assert held(tmp_path, name=".lock") is False
+    with hold(tmp_path, name=".lock", mode=0o600, taken=TAKEN, unusable=unusable):
+        assert held(tmp_path, name=".lock") is True
+    assert held(tmp_path, name=".lock") is False
+    with (tmp_path / ".lock").open() as looking:  # somebody looks in this very moment, and then no more
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        monkeypatch.setattr("arena.lock.time.sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
+        with hold(tmp_path, name=".lock", mode=0o600, taken=TAKEN, unusable=unusable):
+            assert held(tmp_path, name=".lock") is True

@@ -44,3 +44,17 @@ def test_bars_have_the_heights_of_their_values(found: list[float]) -> None:
 
 def test_a_legend_escapes_names() -> None:
     assert "&lt;b&gt;" in legend(["<b>"])
+
+
+@given(st.floats(-1000, 1000), st.sampled_from([0.0, 1e-12, 1e-5, 1.0, 77.0]))
+def test_each_tick_of_a_plot_has_its_own_short_label_and_place(value: float, spread: float) -> None:
+    root = ET.fromstring(lines([1, 2], {"a": [value, value + spread]}, y="loss"))
+    ticks = [text for text in root.findall(".//text") if text.attrib.get("text-anchor") == "end"][:-1]
+    assert len({tick.text for tick in ticks}) == len({tick.attrib["y"] for tick in ticks}) == len(ticks) > 1
+
+
+def test_what_does_not_change_is_not_blown_up() -> None:
+    root = ET.fromstring(lines([1, 2], {"a": [0.174981, 0.175062]}, y="entropy"))
+    (line,) = root.findall(".//polyline")
+    heights = [float(pair.split(",")[1]) for pair in line.attrib["points"].split()]
+    assert abs(heights[0] - heights[1]) < 10

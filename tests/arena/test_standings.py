@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from arena.results import RatedMatch, RatedSeat
 from arena.standings import COLUMNS, leaderboard, wilson
+from games.registry import load_game
 
 SIDES = {"g": ("good", "evil")}
 
@@ -134,7 +135,8 @@ def test_the_rows_have_the_keys_of_the_command_line():
         "player", "game", "played", "won", "drawn", "lost", "score", "rating", "low", "high", "by_role",
         "forced", "illegal", "credit",
     }  # fmt: skip
-    assert first["credit"] is None
+    assert first["credit"] == pytest.approx(1 / 3)
+    assert (first["accusation"], table["credit"]) == (None, "equal")
     assert first["player"] == "a"
     assert first["low"] < first["rating"] < first["high"]
     assert first["by_role"]["good 0"].keys() >= {"played", "won", "drawn", "lost", "score"}
@@ -178,3 +180,19 @@ def test_wilson():
     assert (round(low, 4), round(high, 4)) == (0.4038, 0.5962)
     assert wilson(0.0, n=10)[0] == 0.0
     assert wilson(1.0, n=10)[1] == 1.0
+
+
+def test_sides_that_differ_by_name_alone_have_no_effect():
+    def race(*players):
+        seats = tuple(
+            RatedSeat(player, team, "smith", float(-place))
+            for place, (player, team) in enumerate(zip(players, ("red", "blue", "green"), strict=False))
+        )
+        return RatedMatch("forge", seats)
+
+    matches = [race("a", "b", "c"), race("b", "a"), race("c", "a", "b")]
+    sides = {"forge": load_game("forge").unlike_sides, "kuhn": load_game("kuhn").unlike_sides}
+    assert sides == {"forge": (), "kuhn": ("first", "second")}
+    table = leaderboard(matches, sides=sides)
+    assert table.as_dict()["side_effect"] == {} and table.fits[0].sides == ()
+    assert [row.player for row in table.standings] == ["a", "b", "c"]

@@ -17,12 +17,41 @@ TINY = {
     "tasks_batch": ["--games", "2", "--rounds", "2", "--worlds", "8"],
     "tasks_minigrid": ["--games", "1", "--rounds", "2"],
     "werewolf_textarena": ["--games", "1", "--rounds", "2", "--words", "3"],
+    "trainer_trl": [
+        "--game",
+        "kuhn",
+        "--matches",
+        "2",
+        "--completions",
+        "4",
+        "--batch",
+        "2",
+        "--rounds",
+        "1",
+    ],
     "record_size": ["--games", "1", "--rounds", "1", "--matches", "2"],
     "flat_cost": ["--games", "1", "--rounds", "4"],
     "tournament_scaling": ["--games", "2", "--rounds", "1"],
     "host_load": ["--matches", "2", "--rounds", "1", "--think-s", "0.01", "--echo-s", "0.2"],
     "spectator_load": ["--spectators", "5", "--events", "10", "--rounds", "1"],
     "forge": ["--matches", "2", "--rounds", "1"],
+    "train_kuhn": [
+        *(
+            "--seeds",
+            "2",
+            "--set",
+            "budget.updates=1",
+            "--set",
+            "rollout.plays=2",
+            "--set",
+            "start.hidden=32",
+        ),
+        *("--set", "start.layers=1", "--set", "tensorboard=false"),
+    ],
+    "credit_power": ["--games", "relay", "--pool", "3", "--experiments", "4", "--matches", "9"],
+    "credit_agreement": ["--games", "relay", "--matches", "2", "--replicates", "1"],
+    "forge_relay": ["--matches", "2", "--legs", "2"],
+    "lessons": ["--seeds", "3", "--attempts", "32"],
     "fault_sweep": ["--runs", "2", "--faults", "2", "--agents", "2", "--matches", "1"],
 }
 SAYS = {
@@ -33,15 +62,26 @@ SAYS = {
     "tasks_batch": ["| ours, 13×13 ", "million steps/s", "single engine's: True"],
     "tasks_minigrid": ["| ours ", "steps/s", "levels/s"],
     "werewolf_textarena": ["| ours ", "actions/s"],
+    "trainer_trl": ["| ours ", "tokens/s", "| prompts that share nothing "],
     "record_size": ["| scripted |", "| random ", "verify / play", "mean bytes"],
     "flat_cost": ["\nkuhn\n", "\nwerewolf\n", "resident MiB", "bytes a match"],
     "tournament_scaling": ["matches/s", "two processes are faster by", "| 2 "],
     "host_load": ["memory of an idle connection", "| arena ", "| bare echo of ", "failed 0; errors 0"],
     "spectator_load": ["| 4 of 4 ", "started over"],
+    "train_kuhn": ["| seed ", "| 2 ", "of 2 runs fall by at least 80%"],
     "forge": ["matches/s", "ms of CPU a match", "| record "],
+    "credit_power": ["| relay | equals | - | 9 | - | ", "| relay | saboteur | -"],
+    "credit_agreement": ["| relay | shapley | ", "| relay | equal | - | - | 0 of 4 ", "s of CPU"],
+    "forge_relay": ["flagged above ", "| silent ", "| careless "],
+    "lessons": ["3 readers a row", "| useful +20% ", "| the alert "],
     "fault_sweep": ["| failed by name ", "Every record verifies, every failure is named"],
 }
-PEERS = {"kuhn_openspiel": "pyspiel", "tasks_minigrid": "minigrid", "werewolf_textarena": "textarena"}
+PEERS = {
+    "kuhn_openspiel": "pyspiel",
+    "tasks_minigrid": "minigrid",
+    "werewolf_textarena": "textarena",
+    "trainer_trl": "trl",
+}
 
 
 def test_flat_cost_goes_through_a_tournament_as_well(capsys: pytest.CaptureFixture[str]) -> None:

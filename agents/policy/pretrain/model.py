@@ -11,22 +11,29 @@ CONTEXT_TOKENS = 1024
 ROPE_THETA = 10_000.0
 
 
-def make_model(tokenizer: Any, *, seed: int) -> Any:
+def make_model(tokenizer: Any, *, seed: int, hidden: int = HIDDEN, layers: int = LAYERS) -> Any:
     """Return a fresh model for `tokenizer`; the same seed gives the same weights.
+
+    Args:
+        tokenizer: of transformers.
+        seed: of the weights.
+        hidden: width, a multiple of 64, or of 32; heads have so many numbers.
+        layers: how many.
 
     The embeddings of a word's forms start alike: an answer's bare `3` is the history's ` 3`.
     """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    head = HIDDEN // HEADS if hidden % (HIDDEN // HEADS) == 0 else 32
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=HIDDEN,
-        intermediate_size=FEED_FORWARD,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=HEADS,
-        head_dim=HIDDEN // HEADS,
+        hidden_size=hidden,
+        intermediate_size=FEED_FORWARD * hidden // HIDDEN,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // head,
+        num_key_value_heads=hidden // head,
+        head_dim=head,
         max_position_embeddings=CONTEXT_TOKENS,
         rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA},
         tie_word_embeddings=True,

@@ -39,6 +39,8 @@ class GamePanel(ABC):
     """Kinds of event with a `seat` and a `text`, with the manner in which it is said."""
     ballots: ClassVar[frozenset[str]] = frozenset()
     """Kinds of event that `ballot` draws."""
+    closing: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of event that end a phase and belong to it: the next one's heading stands below them."""
     moods: ClassVar[Mapping[str, str]] = {}
     """Styles of sentences, by kind of event."""
     ticks: ClassVar[Mapping[str, tuple[str, str]]] = {"end": ("◆", "accent")}

@@ -13,6 +13,7 @@ class ForgePanel(GamePanel):
 
     roles: ClassVar = {SMITH: RoleLook("⚒", "text")}
     speech: ClassVar = {"hint": "hints"}
+    closing: ClassVar = frozenset({"task"})
     moods: ClassVar = {
         "round": "title",
         "leg": "title",

@@ -44,7 +44,8 @@ class LobbyScreen(PolledScreen[Told]):
         join: Callable[[str], str],
         poll_s: float = POLL_S,
     ) -> None:
-        super().__init__(facts, poll_s=poll_s)
+        super().__init__(poll_s=poll_s)
+        self.facts = facts
         self.game: str | None = None
         """The one game that is shown, None for all."""
         self._source = source

@@ -169,7 +169,7 @@ class MatchScreen(Screen[None]):
         game = load_game(info.game)
         self.info = info
         self._panel = panel_of(info.game)
-        self.timeline = Timeline(game, info.perspective, stage=self._panel.stage)
+        self.timeline = Timeline(game, info.perspective, stage=self._panel.stage, closing=self._panel.closing)
         self._names = [clean_name(seat.name) for seat in info.seats]
         teller = Teller(game, self._panel, names=self._names, perspective=info.perspective)
         self._feed.begin(self.timeline, teller)

@@ -14,7 +14,6 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from clients.spectator.drawing import Line
-from clients.spectator.rest import Facts
 from clients.spectator.screens.dialogs import HelpScreen
 from clients.spectator.widgets.lines import palette_of
 from games.errors import ArenaError, UnknownGame
@@ -35,18 +34,18 @@ class PolledScreen(Screen[None], Generic[T]):
     """A screen that shows what `fetch` returns, as long as it is looked at.
 
     Args:
-        facts: where to ask.
         poll_s: seconds between two questions.
     """
 
+    asking: ClassVar[str] = "Asking the server …"
+    """Said until there is a first answer."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "reload", "Ask now", tooltip="Ask the server now"),
         Binding("question_mark", "help", "Help", key_display="?", tooltip="Keys"),
     ]
 
-    def __init__(self, facts: Facts, *, poll_s: float = POLL_S) -> None:
+    def __init__(self, *, poll_s: float = POLL_S) -> None:
         super().__init__()
-        self.facts = facts
         self.told: T | None = None
         """What was told last."""
         self.failures = 0
@@ -64,7 +63,7 @@ class PolledScreen(Screen[None], Generic[T]):
 
     def on_mount(self) -> None:
         """Begin to ask."""
-        self.say("Asking the server …")
+        self.say(self.asking)
         self.run_worker(self._poll(), name="poll")
 
     def on_screen_resume(self) -> None:
@@ -128,9 +127,11 @@ class PolledScreen(Screen[None], Generic[T]):
 
     def own_bindings(self) -> Iterator[Binding]:
         """Yield the bindings that are to be explained."""
+        told: set[str] = set()
         for kind in type(self).__mro__:
             for binding in vars(kind).get("BINDINGS", ()) if issubclass(kind, PolledScreen) else ():
-                if isinstance(binding, Binding) and binding.tooltip:
+                if isinstance(binding, Binding) and binding.tooltip and binding.key not in told:
+                    told.add(binding.key)
                     yield binding
 
     def commands(self) -> Iterator[SystemCommand]:

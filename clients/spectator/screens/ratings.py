@@ -36,7 +36,8 @@ class RatingsScreen(PolledScreen[dict[str, Any]]):
     ]
 
     def __init__(self, facts: Facts, *, poll_s: float = RATINGS_POLL_S) -> None:
-        super().__init__(facts, poll_s=poll_s)
+        super().__init__(poll_s=poll_s)
+        self.facts = facts
         self.game = ""
         self._rows: list[dict[str, Any]] = []
 

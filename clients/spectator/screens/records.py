@@ -139,7 +139,8 @@ class RecordsScreen(Screen[None]):
         keys = [
             (b.key_display or b.key, b.tooltip) for b in self.BINDINGS if isinstance(b, Binding) and b.tooltip
         ]
-        self.app.push_screen(HelpScreen("Keys", [*keys, ("↑ ↓", "Choose"), ("q", "Quit")], ()))
+        modes = [(b.key, b.tooltip) for b in getattr(self.app, "mode_bindings", ())]
+        self.app.push_screen(HelpScreen("Keys", [*keys, *modes, ("↑ ↓", "Choose"), ("q", "Quit")], ()))
 
     def commands(self) -> Any:
         """Yield what the command palette offers here."""

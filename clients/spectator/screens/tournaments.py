@@ -46,7 +46,8 @@ class TournamentScreen(PolledScreen[Told]):
     ]
 
     def __init__(self, facts: Facts, *, source: Callable[[str], EventSource], poll_s: float = POLL_S) -> None:
-        super().__init__(facts, poll_s=poll_s)
+        super().__init__(poll_s=poll_s)
+        self.facts = facts
         self.chosen = ""
         """The name of the tournament that is shown."""
         self._source = source

@@ -152,7 +152,7 @@ class Feed(ScrollView, can_focus=True, inherit_bindings=False):
             self._forget()
             self._laid = width
         for stage in timeline.stages[self._stages_known :]:
-            self._stages[stage.step] = stage.title
+            self._stages[stage.step + stage.after] = stage.title
         self._stages_known = len(timeline.stages)
         offsets = self._offsets
         for step in range(len(offsets) - 1, self._shown):

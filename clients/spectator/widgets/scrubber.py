@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from textual import events
 from textual.message import Message
 
+from clients.spectator.credit import BAD, GOOD, MARKS, MIXED
 from clients.spectator.drawing import Line, spread
 from clients.spectator.panels.base import GamePanel
 from clients.spectator.timeline import Step
@@ -52,6 +53,8 @@ class Scrubber(Lines):
         self._stage = ""
         self._place = ""
         self._note = ""
+        self.credit: Sequence[tuple[int, int]] | None = None
+        """A line of credit: (step, whether more of its ply was good, above 0, or bad), None for no such line."""
 
     def show(
         self,
@@ -73,7 +76,26 @@ class Scrubber(Lines):
     def draw(self, width: int) -> list[Line]:
         head: Line = [(f" {self._state} ", f"{self._style} bold"), (f" {self._stage}", "text")]
         head += [("  ", ""), (self._note, "warn")] if self._note else []
-        return [self._track(width), spread(head, [(f"{self._place} ", "dim")], width)]
+        foot = spread(head, [(f"{self._place} ", "dim")], width)
+        if self.credit is None:
+            return [self._track(width), foot]
+        return [self._track(width), self._credits(self.credit, width), foot]
+
+    def _credits(self, credit: Sequence[tuple[int, int]], width: int) -> Line:
+        cells = max(width - 2, 1)
+        sums: dict[int, int] = {}
+        for step, value in credit:
+            if step < self._at:  # what is still to come is not given away
+                cell = self._cell(step + 1, cells)
+                sums[cell] = sums.get(cell, 0) + value
+        line: Line = [(" ", "")]
+        for cell in range(cells):
+            if cell not in sums:
+                line.append((" ", ""))
+            else:
+                balance = sums[cell]
+                line.append(MIXED if balance == 0 else MARKS[GOOD if balance > 0 else BAD])
+        return line
 
     def _track(self, width: int) -> Line:
         cells = max(width - 2, 1)

@@ -1,5 +1,6 @@
 """The batch engine against the single one, world by world and step by step."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -127,8 +128,9 @@ def test_large_worlds_of_all_sizes_side_by_side() -> None:
         for side in (9, 12, 16)
         for patrols in (0, 2)
     ]
+    knobs += [replace(one, objects=2, before=True) for one in knobs]
     levels = [level(seed, knob) for seed in range(4) for knob in knobs]
-    seen = compare([one.grid for one in levels], [one.goal for one in levels], seed=1, legal=0.9, steps=300)
+    seen = compare([one.world for one in levels], [one.goal for one in levels], seed=1, legal=0.9, steps=300)
     assert seen >= {"at", "has", "opened", "delivered", "lost", "status 2"}
 
 
@@ -146,10 +148,11 @@ def test_everything_that_can_lie_around_fits() -> None:
     assert seen >= {"at", "has", "opened", "delivered"}
 
 
-def test_shortest_plans_solve_their_tasks_in_the_batch() -> None:
-    knobs = Knobs(side=9, objects=5, rule_depth=4, patrols=1, deliver=True, avoid=True)
+@pytest.mark.parametrize("before", [False, True])
+def test_shortest_plans_solve_their_tasks_in_the_batch(before: bool) -> None:
+    knobs = Knobs(side=9, objects=5, rule_depth=4, patrols=1, deliver=True, avoid=True, before=before)
     levels = [level(seed, knobs) for seed in range(12)]
-    batch = GridBatch([one.grid for one in levels])
+    batch = GridBatch([one.world for one in levels])
     goals = GoalBatch(batch, [one.goal for one in levels])
     solved = np.zeros(len(levels), dtype=np.intp)
     for step in range(1, 1 + max(len(one.plan) for one in levels)):
@@ -211,7 +214,7 @@ def test_bad_actions_and_goals_are_refused_in_one_line() -> None:
 
 def test_a_fact_that_a_world_does_not_have_never_holds_there() -> None:
     grid = Grid.parse(seed_case().to_data()["layout"])
-    other = level(0, Knobs(objects=0)).grid
+    other = level(0, Knobs(objects=0)).world
     batch = GridBatch([grid, other])
     plan = solve(grid, Goal.parse({"has": "yellow key"})).plan
     assert plan is not None

@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 
 from agents.bots.ladder import LADDER, RUNGS, Climber, attempt, greedy, look_ahead
-from benchmarks.tasks_ladder import MAKERS, SWEEPS, falls, measure_row, table
+from benchmarks.tasks_ladder import MAKERS, SWEEPS, attempted, falls, row_of, sweep_rows, table
 from games.tasks.cases import seed_case
 from games.tasks.check import Attempt, check
 from games.tasks.generate import Knobs
@@ -71,7 +71,13 @@ def test_a_climber_keeps_to_its_way_until_it_slips() -> None:
 
 @pytest.mark.parametrize("world", sorted(SWEEPS))
 def test_a_higher_rung_solves_more(world: str) -> None:
-    row = measure_row(world, SWEEPS[world][0], SWEEPS[world][0].values[1], tasks=25, seed=3)
+    sweep = SWEEPS[world][0]
+    row = row_of(
+        world,
+        sweep.dimension,
+        sweep.values[1],
+        [attempted(world, sweep, sweep.values[1], tasks=25, seed=3)],
+    )
     assert list(row.by_rung) == sorted(row.by_rung)
     assert row.pooled == pytest.approx(fmean(row.by_rung))
     assert row.low < row.pooled < row.high
@@ -82,7 +88,8 @@ def test_a_higher_rung_solves_more(world: str) -> None:
 )
 def test_success_falls_along_every_dimension(world: str, dimension: str) -> None:
     sweep = next(sweep for sweep in SWEEPS[world] if sweep.dimension == dimension)
-    rows = [measure_row(world, sweep, knob, tasks=TASKS, seed=1) for knob in sweep.values]
+    rows, alone = sweep_rows(world, sweep, tasks=TASKS, seeds=(1,))
+    assert alone == [rows]
     measured = [row.measured for row in rows]
     assert measured == sorted(set(measured))
     assert falls(rows), "\n".join(table(rows))

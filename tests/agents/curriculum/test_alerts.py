@@ -1,4 +1,4 @@
-from agents.curriculum.alerts import collapse, disagreement, duplicates
+from agents.curriculum.alerts import collapse, disagreement, duplicates, wasted
 from agents.curriculum.config import Alarms
 from tests.agents.curriculum.helpers import row
 
@@ -35,3 +35,11 @@ def test_a_judge_that_disagrees_with_itself() -> None:
     found = disagreement([*steady, ("c0", False), ("c1", False), ("c2", False)], ALARMS)
     assert found is not None
     assert found.text == "the judge disagrees with itself: on 3 of 20 cases, over 10%"
+
+
+def test_a_proposer_whose_tasks_come_to_nothing() -> None:
+    assert wasted(0, 49, ALARMS) is None  # too few
+    assert wasted(5, 50, ALARMS) is None  # perhaps one in ten
+    found = wasted(0, 60, ALARMS)
+    assert found is not None and found.kind == "proposer"
+    assert found.text == "the proposer's tasks come to nothing: 0 of 60 were taken, under 10%"

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from agents.curriculum.makers import Drawn, GridMaker, ProposerMaker, knobs_for
+from agents.curriculum.makers import Drawn, GridMaker, knobs_for
+from agents.curriculum.proposals import ProposerMaker
 from agents.curriculum.rows import MemoryInRam, TaskRow
 from agents.curriculum.strategies import Request
 from games.tasks.cases import seed_case

@@ -23,6 +23,30 @@ def test_stretches_in_which_all_or_nothing_succeeded_are_no_trouble() -> None:
     assert compare(won, won, AXES).verdict == compare(lost, won, AXES).verdict == "same"
 
 
+def test_tasks_that_keep_up_with_a_better_agent_are_no_alarm() -> None:
+    before = [row(i, level=level, success=level < 4) for i in range(300) for level in [2 + (i % 9) / 2]]
+    after = [row(i, level=level, success=level < 5) for i in range(300) for level in [3 + (i % 9) / 2]]
+    found = compare(before, after, AXES)
+    assert found.verdict == "same"
+    assert found.z_tasks < -5 < 5 < found.z_agent
+    assert found.z_success == 0
+    left_behind = [row(i, level=level, success=level < 4) for i in range(300) for level in [3 + (i % 9) / 2]]
+    assert compare(before, left_behind, AXES).verdict == "harder"
+
+
+def test_a_generator_that_follows_a_learner_raises_no_alarm_and_one_that_aims_higher_does() -> None:
+    learning = planted(seed=0, size=200, closed=True, learns=True)
+    assert learning.verdict == "same"
+    assert learning.by_tasks < -0.05 < 0.05 < learning.by_agent
+    assert planted(seed=0, size=200, closed=True, harder=1.0).verdict == "harder"
+
+
+def test_many_looks_share_the_false_alarms() -> None:
+    before, after = ([row(i, success=i % 10 < share) for i in range(100)] for share in (6, 4))
+    assert compare(before, after, AXES).verdict == "worse"
+    assert compare(before, after, AXES, looks=25).verdict == "same"
+
+
 def test_the_same_success_at_easier_tasks_is_a_worse_agent() -> None:
     before = [row(i, level=4 + (i % 5) / 2, success=i % 2 == 0) for i in range(300)]
     after = [row(i, level=2 + (i % 5) / 2, success=i % 2 == 0) for i in range(300)]

@@ -333,3 +333,14 @@ def test_check_finds_sums_that_are_none(memory: Memory) -> None:
         "task_totals: 1 rows are not the sums of the episodes",
         "tasks: 1 rows are not the sums of the episodes",
     ]
+
+
+def test_everything_is_read_page_by_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("agents.memory.tasks", "agents.memory.episodes"):
+        monkeypatch.setattr(f"{module}.PAGE", 2)
+    with Memory(tmp_path / "m.db") as memory:
+        memory.add_tasks([record(seed) for seed in range(5)])
+        memory.add_episodes([episode(f"e{i}", i) for i in range(4)])
+        assert list(memory.every_episode()) == memory.episodes(newest=False)
+        assert list(memory.every_task()) == memory.tasks(order="old")
+        assert memory.statuses()["tasks"] == {"train": 5, "test": 0, "quarantine": 0}

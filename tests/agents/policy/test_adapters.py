@@ -174,3 +174,24 @@ def test_one_manifest_that_cannot_be_read_spoils_no_list(store: AdapterStore, so
         store.resolve("bad")
     with pytest.raises(BadAdapter):
         check_base(listed[0], model=BASE)
+
+
+def test_a_version_can_be_deleted_but_for_the_newest_whose_number_would_come_again(
+    store: AdapterStore, source: Path
+) -> None:
+    for _ in range(3):
+        store.publish("good", source, base=BASE)
+    assert store.holds("good@1") and not store.holds("good@9") and not store.holds("good")
+    store.retire("good@2")
+    assert [store.discard(f"good@{number}") for number in (1, 2, 3, 1, 9)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [one.ref for one in store.all()] == ["good@3"]
+    assert {path.name for path in (store.root / "good").iterdir()} == {"3"}
+    assert store.publish("good", source, base=BASE).ref == "good@4"
+    with pytest.raises(UnknownAdapter, match="one version is deleted at a time"):
+        store.discard("good")

@@ -91,6 +91,9 @@ def test_asked_directly_it_is_held_to_the_actions_and_keeps_no_thought() -> None
         "adapter": "a@1",
         "model": engine.model,
         "prompt": "avalon/full/1",
+        "mode": "direct",
+        "temperature": 1.0,
+        "top_p": 1.0,
     }
 
 

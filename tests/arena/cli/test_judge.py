@@ -1,3 +1,4 @@
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from click.testing import Result
 from agents.judges.evaluator import Evaluator, JudgeSettings
 from agents.judges.queue import FILE, PersonQueue
 from arena.cli.main import cli
+from clients.spectator.app import SpectatorApp
 from tests.agents.judges.judging import PLAN, case
 
 Arena = Callable[..., Result]
@@ -98,3 +100,27 @@ def _always_solved(spec, attempt, *, world=None):  # type: ignore[no-untyped-def
 
 def test_the_commands_are_there() -> None:
     assert "judge" in cli.list_commands(None)  # type: ignore[arg-type]
+
+
+def test_a_terminal_is_given_a_screen_unless_plain_is_asked_for(
+    arena: Arena, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[tuple[Path, str, int]] = []
+
+    def run(app: SpectatorApp) -> None:
+        screen = app._modes["audit"]()  # type: ignore[operator]
+        source = screen.source
+        asyncio.run(source.answer(CASES[2].id, True))
+        shown.append((source.path, source._person, source._limit))
+
+    monkeypatch.setattr("arena.cli.judge._has_screen", lambda: True)
+    monkeypatch.setattr(SpectatorApp, "run", run)
+    result = arena("judge", "audit", "--home", home, "--person", "ada", "--limit", 7)
+    assert result.exit_code == 0, result.output
+    assert shown == [(home / FILE, "ada", 7)]
+    assert "1 answer kept in" in result.output and "2 wait, 1 answered, 0 disputed" in result.output
+    plain = arena("judge", "audit", "--home", home, "--plain", input="q\n")
+    assert "yes, no, skip or quit?" in plain.output and len(shown) == 1
+    arena("judge", "audit", "--home", home, "--plain", input="y\nn\n")
+    done = arena("judge", "audit", "--home", home)
+    assert done.output == "0 wait, 3 answered, 0 disputed\n" and len(shown) == 1

@@ -97,6 +97,18 @@ def test_solve_and_check_in_a_pipe(arena: Any) -> None:
     )
 
 
+def test_a_task_as_deep_as_may_be_goes_through_the_pipe(arena: Any) -> None:
+    goal: dict[str, Any] = {"at": "exit"}
+    for word in ("and", "then", "and", "then", "and"):
+        goal = {word: [{"has": "yellow key"}, goal]}
+    spec = TaskSpec.from_data({**SEED.to_data(), "goal": goal, "skills": [], "difficulty": None})
+    solved = arena("tasks", "solve", input=json.dumps(spec.to_data()))
+    assert solved.exit_code == 0, solved.stderr
+    for said in (solved.stdout, json.dumps(lines(solved.stdout), indent=1)):
+        checked = arena("tasks", "check", input=said)
+        assert checked.stderr == "" and json.loads(checked.stdout)["task"] == spec.hash
+
+
 def test_solve_says_unsolvable_and_unknown(arena: Any) -> None:
     tight = json.dumps({**SEED.to_data(), "budget": 3})
     (answer,) = lines(arena("tasks", "solve", input=tight).stdout)
@@ -145,7 +157,7 @@ BAD = {
     "nan": (LINE.replace('"budget": 30', '"budget": NaN'), "line 1: task: got NaN, numbers must be finite"),
     "twice": (LINE[:-1] + ', "budget": 3}', "line 1: task: got the key 'budget' twice in one object"),
     "version": (LINE.replace('"version": 1', '"version": 2'), "line 1: task version: got 2"),
-    "deep": ("[" * 100_000 + "]" * 100_000, "line 1: task: nested deeper than 12"),
+    "deep": ("[" * 100_000 + "]" * 100_000, "line 1: task: nested deeper than 20"),
     "huge": ("x" * (MAX_LINE_BYTES + 1), f"line 1: longer than {MAX_LINE_BYTES} bytes"),
     "large task": (json.dumps({**SEED.to_data(), "text": "x" * 40_000}), "line 1: task: got more than 32768"),
     "bytes": (b"\xff\xfe", "line 1: task: got bytes that are not UTF-8"),

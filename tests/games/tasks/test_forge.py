@@ -14,7 +14,8 @@ from games.registry import load_game
 from games.rng import derive_seed
 from games.spaces import Choice, Text
 from games.tasks.cases import seed_case
-from games.tasks.forge_course import Course, course_from, course_of
+from games.tasks.forge_course import Course, Node, course_from, course_of
+from games.tasks.forge_credit import steps_left
 from games.tasks.forge_relay import members, subtasks
 from games.tasks.forge_setup import (
     FINE,
@@ -345,6 +346,18 @@ def relay(seed: int = 0, seats: int = 4, **options: Any) -> Any:
     return FORGE.new(seed=seed, seats=seats, options={"mode": "relay", "hint_chars": 0, **options})
 
 
+def next_subtask(course: Course, node: Node) -> str:
+    """Name what a shortest way makes true next."""
+    left, named = steps_left(course), subtasks(course, node)
+    while node.space is not None and node in left:
+        onward = [course.step(node, action) for action in node.space.options]
+        node = min((after for after in onward if after in left), key=lambda after: left[after])
+        for words, goal in named.items():
+            if goal.facts() <= node.facts:
+                return words
+    return SILENT
+
+
 def run_leg(state: Any, *, silent: tuple[int, ...] = (), careless: tuple[int, ...] = ()) -> None:
     """Play a leg: setters name what a shortest plan does next, runners follow the plan if they are told anything."""
     leg = state.leg
@@ -354,8 +367,7 @@ def run_leg(state: Any, *, silent: tuple[int, ...] = (), careless: tuple[int, ..
         for seat, space in state.turns().items():
             team = state.pair[seat % 2]
             if team.stage == "direct":
-                named = list(subtasks(state.course, team.node))
-                actions[seat] = SILENT if seat in silent or not named else named[0]
+                actions[seat] = SILENT if seat in silent else next_subtask(state.course, team.node)
             else:
                 step = (
                     state.course.plan[len(team.trail)] if len(team.trail) < state.course.optimal else "wait"
@@ -414,6 +426,26 @@ def test_a_subtask_ends_when_it_holds_or_at_the_leash_and_the_next_runner_takes_
         state.apply(dict.fromkeys(state.turns(), "wait"))
     assert isinstance(state.turns()[state.pair[0].setter], Choice)
     assert state.pair[0].runner != first
+
+
+@pytest.mark.parametrize("fault", ["silent", "careless"])
+@pytest.mark.parametrize("seat", [0, 2])
+def test_in_a_team_of_two_the_steps_lost_tell_who_is_to_blame(fault: str, seat: int) -> None:
+    state = relay(seed=3, rounds=6)
+    while state.turns():
+        run_leg(state, **{fault: (seat,)})
+    setting, running = dict.fromkeys((0, 2), 0), dict.fromkeys((0, 2), 0)
+    for leg in state.view(None).legs:
+        if leg.team == 0:
+            setting[leg.setter] += leg.lost_setting
+            running[leg.runners[0]] += leg.lost_running[0]
+        else:
+            assert (leg.lost_setting, leg.lost_running) == (0, (0,))
+    accounts = {("silent", s): lost for s, lost in setting.items()}
+    accounts |= {("careless", s): lost for s, lost in running.items()}
+    blamed = accounts.pop((fault, seat))
+    assert blamed > 10
+    assert all(lost == 0 for lost in accounts.values())
 
 
 def test_a_silent_setter_and_a_careless_runner_are_told_apart_by_the_legs() -> None:

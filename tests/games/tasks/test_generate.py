@@ -8,9 +8,10 @@ from games.errors import BadTask
 from games.tasks.check import Attempt, cheats, check
 from games.tasks.difficulty import SKILLS, measured
 from games.tasks.generate import Knobs, focused, generate, stepped
-from games.tasks.goals import Never
-from games.tasks.solver import solve_task
+from games.tasks.goals import BROKEN, HOLDS, Before, Goal, Never
+from games.tasks.solver import solve, solve_task
 from games.tasks.spec import DIMENSIONS, TaskSpec
+from games.tasks.text_generate import generate_text
 
 knobs_strategy = st.builds(
     Knobs,
@@ -23,6 +24,7 @@ knobs_strategy = st.builds(
     obstacles=st.integers(0, 8),
     avoid=st.booleans(),
     deliver=st.booleans(),
+    before=st.booleans(),
 )
 
 
@@ -68,6 +70,41 @@ def test_avoid_gives_a_rule_and_parent_is_kept() -> None:
     assert any(isinstance(part, Never) for _, part in spec.goal.walk())
     assert "avoid" in spec.skills
     assert spec.parent == "a" * 64
+
+
+@pytest.mark.parametrize("make", [generate, generate_text])
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        Knobs(side=10, rule_depth=2, before=True),
+        Knobs(side=10, objects=4, rule_depth=4, avoid=True, deliver=True, before=True),
+        Knobs(side=10, objects=0, rule_depth=5, before=True),
+    ],
+)
+def test_a_before_stands_first_costs_no_condition_and_can_be_broken(make: Any, knobs: Knobs) -> None:
+    broken = 0
+    for seed in range(10):
+        spec = make(seed, knobs)
+        parts = [part for _, part in spec.goal.walk() if isinstance(part, Before)]
+        assert len(parts) == 1
+        assert dict(spec.difficulty)["rule_depth"] == knobs.rule_depth
+        assert "order" in spec.skills
+        second = solve(spec.make_world(), Goal(parts[0].second))
+        if second.plan:  # what is done too soon has failed, unless the first is on the way to it
+            world, goal = spec.make_world(), Goal(parts[0])
+            state = world.initial()
+            progress = goal.start(world.facts(state))
+            for action in second.plan:
+                state = world.step(state, action)
+                progress = goal.fold(progress, world.facts(state))
+            assert goal.status(progress) in (HOLDS, BROKEN)
+            broken += goal.status(progress) == BROKEN
+    assert broken
+
+
+def test_one_condition_alone_comes_before_nothing() -> None:
+    plain, asked = generate(5, Knobs(rule_depth=1)), generate(5, Knobs(rule_depth=1, before=True))
+    assert plain == asked
 
 
 @pytest.mark.parametrize("skill", SKILLS)

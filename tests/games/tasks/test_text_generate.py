@@ -24,6 +24,7 @@ knobs_strategy = st.builds(
     obstacles=st.integers(0, 8),
     avoid=st.booleans(),
     deliver=st.booleans(),
+    before=st.booleans(),
 )
 
 
@@ -86,6 +87,6 @@ def test_recipes_locked_containers_and_rules_come_up() -> None:
 def test_patrols_and_what_finds_no_room_are_refused_in_one_line() -> None:
     with pytest.raises(BadTask, match="knob patrols: got 2, the text world has none"):
         generate_text(1, Knobs(patrols=2))
-    with pytest.raises(BadTask, match=r"seed 1: no solvable text task with .* in 64 tries"):
+    with pytest.raises(BadTask, match=r"seed 1: no solvable task with .* in 64 tries"):
         generate_text(1, Knobs(side=6, objects=0, rule_depth=8))
     assert generate_text(1, Knobs(), parent="a" * 64).parent == "a" * 64

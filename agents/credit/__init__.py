@@ -1,0 +1,1 @@
+"""Dividing a team's result among its members, and a member's share among its decisions."""

@@ -1,0 +1,1 @@
+"""Learning from matches: trajectories, advantages, the loss, the learner and its checkpoints."""

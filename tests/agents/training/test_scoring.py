@@ -1,0 +1,90 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.policy.sampling import draw
+from agents.training.batches import Asked, Choice, Decision, Pass, passes
+from agents.training.scoring import exact_kl, from_logits
+
+torch = pytest.importorskip("torch")
+
+VOCABULARY = 6
+LISTED = np.array([1, 3, 4], dtype=np.int64)
+MASK = np.array([True, False, True, True, False, True])
+
+
+def one_pass(temperature: float, top_p: float) -> Pass:
+    """Return a pass of three completions: of listed tokens, under a mask, and of free text."""
+    made = []
+    for prompt, token, ids, mask in ((10, 3, LISTED, None), (11, 2, None, MASK), (12, 5, None, None)):
+        asked = Asked((prompt,), (token,), None, "", temperature, top_p)
+        made.append(Decision(asked, (Choice(0, token, ids, mask),)))
+    (found,) = passes(made, max_tokens=100, max_decisions=10)
+    return found
+
+
+def sampled(logits: Any, place: int, temperature: float, top_p: float) -> dict[int, float]:
+    """Return the engine's own log-probability of every token that it draws in many draws."""
+    scores = logits[place].clone()
+    allowed = (LISTED, np.flatnonzero(MASK), np.arange(VOCABULARY))[place]
+    barred = torch.ones(VOCABULARY, dtype=torch.bool)
+    barred[torch.from_numpy(allowed)] = False
+    scores = scores.masked_fill(barred, -math.inf)
+    count = 400
+    columns, logprobs = draw(
+        scores[None].expand(count, -1),
+        temperatures=np.full(count, temperature),
+        top_ps=np.full(count, top_p),
+        uniforms=np.linspace(0, 1, count, endpoint=False),
+    )
+    return dict(zip(columns, logprobs, strict=True))
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.5, 1.0), (1.6, 0.7), (1.0, 0.3)])
+def test_log_probabilities_are_the_engines(temperature: float, top_p: float) -> None:
+    logits = torch.randn(3, VOCABULARY, generator=torch.Generator().manual_seed(2)) * 2
+    one = one_pass(temperature, top_p)
+    scores = from_logits(logits, one, device=torch.device("cpu"))
+    for place, token in enumerate((3, 2, 5)):
+        known = sampled(logits, place, temperature, top_p)
+        if token in known:
+            assert float(scores.logprobs[place]) == pytest.approx(known[token], abs=1e-5)
+        else:  # outside the nucleus: possible all the same
+            assert math.isfinite(float(scores.logprobs[place]))
+    assert (scores.logprobs <= 0).all() and (scores.entropy >= 0).all()
+
+
+def test_entropy_is_that_of_what_was_allowed() -> None:
+    scores = from_logits(torch.zeros(3, VOCABULARY), one_pass(1.0, 1.0), device=torch.device("cpu"))
+    assert scores.entropy.tolist() == pytest.approx([math.log(3), math.log(4), math.log(6)])
+    assert scores.logprobs.tolist() == pytest.approx([-math.log(3), -math.log(4), -math.log(6)])
+
+
+def test_a_divergence_is_summed_over_what_was_allowed_and_left_open_in_free_text() -> None:
+    generator = torch.Generator().manual_seed(5)
+    new, other = (torch.randn(3, VOCABULARY, generator=generator) for _ in range(2))
+    one = one_pass(1.0, 1.0)
+    device = torch.device("cpu")
+    kl = exact_kl(from_logits(new, one, device=device), from_logits(other, one, device=device), one)
+    for place, allowed in ((0, LISTED), (1, np.flatnonzero(MASK))):
+        p = torch.log_softmax(new[place][allowed], -1)
+        q = torch.log_softmax(other[place][allowed], -1)
+        assert float(kl[place]) == pytest.approx(float((p.exp() * (p - q)).sum()), abs=1e-6)
+    assert math.isnan(float(kl[2]))
+    same = from_logits(new, one, device=device)
+    assert exact_kl(same, same, one)[:2].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("learn_entropy", [False, True])
+def test_gradients_are_finite_and_flow_through_the_entropy_where_it_is_learned(learn_entropy: bool) -> None:
+    logits = torch.randn(3, VOCABULARY, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    one = one_pass(1.0, 0.9)
+    scores = from_logits(logits, one, device=torch.device("cpu"), learn_entropy=learn_entropy)
+    assert scores.entropy.requires_grad == learn_entropy
+    (gradient,) = torch.autograd.grad(scores.logprobs.sum(), logits, retain_graph=True)
+    assert torch.isfinite(gradient).all() and (gradient[0][[0, 2, 5]] == 0).all()
+    if learn_entropy:
+        (gradient,) = torch.autograd.grad(scores.entropy.sum(), logits)
+        assert torch.isfinite(gradient).all() and gradient.abs().sum() > 0
