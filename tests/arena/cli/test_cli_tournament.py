@@ -52,7 +52,7 @@ def test_a_tournament_as_json(arena: Any) -> None:
     ]
     for row in data["standings"]:
         assert all(key in row for key in (*KEYS, "illegal", "credit"))
-            assert isinstance(row["credit"], float)
+        assert isinstance(row["credit"], float)
         assert sum(role["played"] for role in row["by_role"].values()) == row["played"]
     assert set(data["side_effect"]) == {"avalon", "werewolf", "kuhn"}
     assert data["wall_s"] > 0
