@@ -45,6 +45,7 @@ LONG_PROMPT_CHARS = 20_000
 ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_WAIT_POLICY": "PASSIVE",
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
@@ -52,8 +53,9 @@ ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONWARNINGS": "ignore::FutureWarning,ignore:resource_tracker:UserWarning",
 }
-"""Set where the user has not: 1 GiB of cache, threads left to the scheduler, stdout left to the arena, nothing sent
-to anyone, no fork of a process that has threads, and no warnings that only the authors of vLLM can act on."""
+"""Set where the user has not: 1 GiB of cache, threads left to the scheduler, which sleep while they wait and so
+leave the cores to the matches, stdout left to the arena, nothing sent to anyone, no fork of a process that has threads,
+and no warnings that only the authors of vLLM can act on."""
 
 
 @dataclass(frozen=True, slots=True)
