@@ -60,13 +60,14 @@ def _inputs(one: Pass, device: Any) -> dict[str, Any]:
     import torch
 
     tree = one.pack
-    seen = torch.from_numpy(tree.ancestors()).to(device)
-    return {
+    inputs = {
         "input_ids": torch.from_numpy(tree.tokens.astype(np.int64)).to(device)[None],
-        "position_ids": torch.from_numpy(tree.depths.astype(np.int64)).to(device)[None],
-        "attention_mask": seen[None, None],
         "logits_to_keep": torch.from_numpy(one.rows).to(device),
     }
+    if not tree.is_path:  # which without a mask costs half the attention
+        inputs["position_ids"] = torch.from_numpy(tree.depths.astype(np.int64)).to(device)[None]
+        inputs["attention_mask"] = torch.from_numpy(tree.ancestors()).to(device)[None, None]
+    return inputs
 
 
 def from_logits(logits: Any, one: Pass, *, device: Any, learn_entropy: bool = False) -> Scores:

@@ -39,6 +39,11 @@ class Pack(NamedTuple):
     """Decision that a target belongs to, as an index of `kinds`."""
     kinds: tuple[str, ...]
 
+    @property
+    def is_path(self) -> bool:
+        """Whether no token has two after it: every node then attends to all before it."""
+        return bool((self.parents == np.arange(-1, len(self.parents) - 1)).all())
+
     def ancestors(self) -> NDArray[np.bool_]:
         """Return a (nodes, nodes) array: whether the row's node may attend to the column's."""
         size = len(self.tokens)

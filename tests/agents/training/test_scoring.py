@@ -1,4 +1,6 @@
 import math
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -6,9 +8,10 @@ import pytest
 
 from agents.policy.sampling import draw
 from agents.training.batches import Asked, Choice, Decision, Pass, passes
-from agents.training.scoring import exact_kl, from_logits
+from agents.training.scoring import exact_kl, from_logits, score
 
 torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
 
 VOCABULARY = 6
 LISTED = np.array([1, 3, 4], dtype=np.int64)
@@ -54,6 +57,25 @@ def test_log_probabilities_are_the_engines(temperature: float, top_p: float) -> 
         else:  # outside the nucleus: possible all the same
             assert math.isfinite(float(scores.logprobs[place]))
     assert (scores.logprobs <= 0).all() and (scores.entropy >= 0).all()
+
+
+def test_a_single_path_is_computed_without_a_mask_and_scores_as_in_a_tree(model_folder: Path) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(str(model_folder), dtype=torch.float32).eval()
+    made = []
+    for prompt in (tuple(range(20, 60)), tuple(range(21, 61))):
+        asked = Asked(prompt, (7, 8, 9), None, "", 1.0, 1.0)
+        made.append(Decision(asked, tuple(Choice(place, 7 + place, None, None) for place in range(3))))
+    (both,) = passes(made, max_tokens=1000, max_decisions=10)
+    alone = [one for decision in made for one in passes([decision], max_tokens=1000, max_decisions=10)]
+    assert not both.pack.is_path and all(one.pack.is_path for one in alone)
+    with torch.no_grad():
+        whole, *parts = (
+            score(model, one, device=torch.device("cpu"), precision=nullcontext()).logprobs
+            for one in (both, *alone)
+        )
+    torch.testing.assert_close(
+        whole, torch.cat([parts[index] for index in both.decisions]), atol=1e-4, rtol=0
+    )
 
 
 def test_entropy_is_that_of_what_was_allowed() -> None:

@@ -56,6 +56,7 @@ def test_a_node_sees_its_path_and_stands_at_its_depth(decisions: Sequence[Encode
             order = np.flatnonzero(seen[node])
             assert tree.tokens[order].tolist() == _path(tree, node)
             assert tree.depths[order].tolist() == list(range(len(order)))
+        assert tree.is_path == bool((seen == np.tril(np.ones_like(seen))).all())
 
 
 def test_what_is_shared_is_one_node() -> None:
