@@ -148,10 +148,11 @@ def _measured(line: Mapping[str, Any]) -> list[str]:
             continue
         around = "" if one["low"] is None else f" ({one['low']:.0%} to {one['high']:.0%})"
         found.append(f"{one['game']} against {one['opponent']}: {one['score']:.0%} of the points{around}")
-    tasks = line.get("tasks")
-    if tasks and tasks.get("success") is not None:
-        around = "" if tasks["low"] is None else f" ({tasks['low']:.0%} to {tasks['high']:.0%})"
-        found.append(f"validation tasks: {tasks['success']:.0%} solved{around}")
+    tasks = line.get("tasks") or {}
+    for name, one in (("validation tasks", tasks), ("tasks solved before", tasks.get("retention") or {})):
+        if one.get("success") is not None:
+            around = "" if one["low"] is None else f" ({one['low']:.0%} to {one['high']:.0%})"
+            found.append(f"{name}: {one['success']:.0%} solved{around}")
     return found
 
 
@@ -183,7 +184,11 @@ def _plots(
         for place, one in enumerate(line.get("against") or ()):
             against.setdefault(f"{one['game']}: {one['opponent']}", ("against", place, "score"))
     yield "Points against fixed opponents", "share", evaluations, against
-    yield "Validation tasks", "solved", evaluations, {"solved": ("tasks", "success")}
+    tasks: dict[str, Path_] = {
+        "held out": ("tasks", "success"),
+        "solved before": ("tasks", "retention", "success"),
+    }
+    yield "Tasks", "solved", evaluations, tasks
     roles = sorted({role for line in updates for role in line.get("by_role") or ()})
     yield "Return by role", "return", updates, {role: ("by_role", role) for role in roles[:8]}
     yield "Success", "share", updates, {"success": ("success",), "failed answers": ("failures",)}

@@ -1,11 +1,13 @@
 """Attempts at tasks in training: what was done, with which tokens, and how often it worked."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agents.curriculum.rows import AttemptRow, TaskRow
 from agents.memory import TaskRecord
 from agents.training.trajectories import Step, Trajectory
+from arena.standings import wilson
 from games.tasks.spec import TaskSpec
 
 
@@ -76,3 +78,24 @@ def row_of(one: Tried, adapter: str, progress: float) -> AttemptRow:
         policy=adapter,
         generator=one.spec.generator,
     )
+
+
+def success_of(tried: Sequence[Tried]) -> dict[str, Any] | None:
+    """Return the share of attempts that succeeded with its 95 % Wilson interval, also by skill; None without any."""
+    if not tried:
+        return None
+    valid = [one for one in tried if not one.fault]
+    by_skill: dict[str, list[bool]] = {}
+    for one in valid:
+        by_skill.setdefault(one.skill, []).append(one.success)
+    share = sum(one.success for one in valid) / len(valid) if valid else None
+    low, high = (None, None) if share is None else wilson(share, n=len(valid))
+    return {
+        "tasks": len({one.spec.hash for one in tried}),
+        "attempts": len(valid),
+        "faults": len(tried) - len(valid),
+        "success": share,
+        "low": low,
+        "high": high,
+        "by_skill": {skill: sum(won) / len(won) for skill, won in sorted(by_skill.items())},
+    }

@@ -43,8 +43,7 @@ from agents.training.trajectories import Step, Trajectory
 from arena.errors import TrainError
 from arena.evolve_log import Entry, LiveMemory, note, read_entries
 from arena.evolve_makers import maker_for
-from arena.standings import wilson
-from arena.train_attempts import Attempts, Tried, row_of
+from arena.train_attempts import Attempts, Tried, row_of, success_of
 from games.rng import derive_seed
 from games.tasks.check import Attempt, check, replay
 from games.tasks.goals import OPEN
@@ -52,6 +51,8 @@ from games.tasks.spec import TaskSpec
 
 STORE = "memory.db"
 PLAYER = "learner"
+SEEDS = 10**9
+"""More than the attempts of one kind in an evaluation can be: each kind has numbers of its own."""
 TRIES = 24
 """Seeds that are tried for one task of a fixed pool."""
 
@@ -92,6 +93,8 @@ class TaskWorld:
         self.pool: list[tuple[str, str]] = []
         """The tasks that are trained on now: hash and skill, the newest last."""
         self.held_out: list[tuple[str, str]] = []
+        self.solved: list[tuple[str, str]] = []
+        """The tasks that training solved first: they are attempted again at every evaluation."""
         self._lineage: list[int] = []
         self._next_task = self._next_attempt = 0
 
@@ -376,6 +379,11 @@ class TaskWorld:
             self.store.evict(keep=self.tasks.navigating.keep, generation=update)
         self._take_in(entry, {record.spec.hash: record.spec for record in attempts.proposed})
         self._lineage.append(update)
+        known = {key for key, _ in self.solved}
+        won = {
+            one.spec.hash: one.skill for one in attempts.tried if one.success and one.spec.hash not in known
+        }
+        self.solved = [*self.solved, *won.items()][: self.tasks.retention]
         self._next_task += len(attempts.rows) and self.tasks.questioning.new
         self._next_attempt += len(attempts.tried)
 
@@ -403,30 +411,27 @@ class TaskWorld:
     # Measuring
 
     async def validate(self, update: int, *, adapter: str) -> dict[str, Any] | None:
-        """Return how many attempts at the held-out tasks succeed, without advice; None where none are held out."""
+        """Return how many attempts succeed, without advice, at the tasks held out; None where nothing measures.
+
+        Under `retention` likewise for the tasks that training solved first, once there are any.
+        """
         await self.begin()
-        if not self.held_out:
-            return None
-        tried = []
-        for place, (key, skill) in enumerate(self.held_out):
-            for again in range(self.tasks.validation_attempts):
-                number = -1 - (place * self.tasks.validation_attempts + again)
-                tried.append(Tried(number, self._spec(key), skill))
-        await self._all(tried, adapter=adapter)
-        valid = [one for one in tried if not one.fault]
-        by_skill: dict[str, list[bool]] = {}
-        for one in valid:
-            by_skill.setdefault(one.skill, []).append(one.success)
-        share = sum(one.success for one in valid) / len(valid) if valid else None
-        low, high = (None, None) if share is None else wilson(share, n=len(valid))
-        return {
-            "attempts": len(valid),
-            "faults": len(tried) - len(valid),
-            "success": share,
-            "low": low,
-            "high": high,
-            "by_skill": {skill: sum(won) / len(won) for skill, won in sorted(by_skill.items())},
-        }
+        measured = [
+            self._again(tasks, first=first)
+            for tasks, first in ((self.held_out, -1), (self.solved, -1 - SEEDS))
+        ]
+        await self._all([one for tried in measured for one in tried], adapter=adapter)
+        held, solved = map(success_of, measured)
+        return held if solved is None else {**(held or {}), "retention": solved}
+
+    def _again(self, tasks: Sequence[tuple[str, str]], *, first: int) -> list[Tried]:
+        """Return attempts that measure; `first` and downwards are their numbers, and with them their seeds."""
+        times = self.tasks.validation_attempts
+        return [
+            Tried(first - (place * times + again), self._spec(key), skill)
+            for place, (key, skill) in enumerate(tasks)
+            for again in range(times)
+        ]
 
     # Checkpoints
 
@@ -435,6 +440,7 @@ class TaskWorld:
         return {
             "pool": self.pool,
             "held_out": self.held_out,
+            "solved": self.solved,
             "updates": len(self._lineage),
             "next_task": self._next_task,
             "next_attempt": self._next_attempt,
@@ -445,6 +451,7 @@ class TaskWorld:
         try:
             self.pool = [(key, skill) for key, skill in state["pool"]]
             self.held_out = [(key, skill) for key, skill in state["held_out"]]
+            self.solved = [(key, skill) for key, skill in state.get("solved", ())]
             self._lineage = list(range(state["updates"]))
             self._next_task, self._next_attempt = state["next_task"], state["next_attempt"]
         except (KeyError, TypeError, ValueError) as error:

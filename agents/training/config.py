@@ -263,7 +263,15 @@ class TaskSettings(_Section):
         le=200,
         description="Fixed tasks of each skill that measure, and are never trained on.",
     )
-    validation_attempts: int = Field(default=2, ge=1, le=100, description="Attempts at each of them.")
+    retention: int = Field(
+        default=16,
+        ge=0,
+        le=1000,
+        description="Of the tasks that training solves first, so many are attempted again in each evaluation.",
+    )
+    validation_attempts: int = Field(
+        default=2, ge=1, le=100, description="Attempts at each task that measures."
+    )
     questioning: Questioning = Field(default=Questioning(), description="A1.")
     navigating: Navigating = Field(default=Navigating(), description="A2.")
     attributing: Attributing = Field(default=Attributing(), description="A3.")

@@ -132,7 +132,11 @@ def _evaluated(lines: Sequence[Mapping[str, Any]]) -> list[Figure]:
                 named.setdefault(
                     f"{one.get('game')} against {one.get('opponent')}", ("against", place, "score")
                 )
-    return list(_of(lines, [*paths, *named.items(), ("validation tasks solved", ("tasks", "success"))]))
+    tasks = [
+        ("validation tasks solved", ("tasks", "success")),
+        ("solved tasks solved again", ("tasks", "retention", "success")),
+    ]
+    return list(_of(lines, [*paths, *named.items(), *tasks]))
 
 
 def _roles(lines: Sequence[Mapping[str, Any]]) -> list[tuple[str, tuple[str, ...]]]:

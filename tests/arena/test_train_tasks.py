@@ -195,6 +195,32 @@ def test_attributing_labels_steps_by_the_rules(tmp_path: Path) -> None:
             assert labels and 1 not in labels
 
 
+def test_the_tasks_that_were_solved_first_are_attempted_again_at_each_evaluation(tmp_path: Path) -> None:
+    async def go() -> tuple[list[Any], list[list[tuple[str, str]]], set[str]]:
+        measured, solved = [], []
+        async with _world(tmp_path, retention=3, validation_attempts=2) as (world, engine):
+            for update in range(3):
+                measured.append(await world.validate(update, adapter="x@1"))
+                solved.append(world.solved)
+                world.commit(await world.attempt(update, adapter="x@1"))
+            measured.append(await world.validate(3, adapter="x@1"))
+            world.restore(json.loads(json.dumps(world.state())))
+            solved.append(world.solved)
+            return measured, solved, {match for match in engine.taken if match.startswith("attempt--")}
+
+    measured, solved, matches = asyncio.run(go())
+    assert "retention" not in measured[0] and solved[0] == []
+    assert measured[1]["retention"]["tasks"] == 2, "both tasks of the first update were solved"
+    assert len(solved[-1]) == 3 and solved[-1][:2] == solved[1], "the first that were solved stay"
+    last = measured[-1]
+    assert (last["tasks"], last["attempts"]) == (2, 4)
+    assert (last["retention"]["tasks"], last["retention"]["attempts"]) == (3, 6)
+    # The planner solves even numbers: as many of the attempts at a task succeed whatever they measure.
+    assert last["success"] == last["retention"]["success"] == 0.5
+    assert last["retention"]["low"] < 0.5 < last["retention"]["high"]
+    assert len(matches) == 4 + 6, "an attempt has the same number, and so the same seeds, at every evaluation"
+
+
 def test_a_world_that_is_put_back_goes_on_alike(tmp_path: Path) -> None:
     async def go(folder: Path, *, again: bool) -> list[Any]:
         (folder / "checkpoint").mkdir(parents=True)
