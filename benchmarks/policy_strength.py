@@ -4,6 +4,9 @@ Strength: for each game and size, every pairing of `policy`, `random` and `scrip
 matches that the first side won, with its 95 % Wilson interval, and in Kuhn poker the chips a hand. Seats that the
 policy holds are played as in a tournament: compact prompts, constrained actions, the given temperature.
 
+`--model DIR` measures another model that `arena policy pretrain` made, as of another seed of its training; `--own`
+leaves out the pairings of bots alone, which are the same for every model.
+
 Parse failures: the decisions of scripted matches that no model was trained on, asked without a constraint at
 temperature 0 and 1; the share of replies that is no legal action, by game and label.
 """
@@ -100,14 +103,20 @@ async def one_match(
 
 
 async def strength(
-    policies: Policies, *, matches: int, concurrency: int, seed: int, games: Sequence[str]
+    policies: Policies,
+    *,
+    matches: int,
+    concurrency: int,
+    seed: int,
+    games: Sequence[str],
+    pairs: Sequence[tuple[str, str]] = PAIRS,
 ) -> list[Row]:
-    """Play all pairings of the games."""
+    """Play all of these pairings of the games."""
     gate = asyncio.Semaphore(concurrency)
     rows = []
     for game in games:
         for seats in SIZES[game]:
-            for pair in PAIRS:
+            for pair in pairs:
                 count = matches * (KUHN_TIMES if game == "kuhn" else 1)
 
                 async def guarded(
@@ -219,7 +228,12 @@ async def measure(args: argparse.Namespace) -> tuple[list[Row], list[Unread]]:
         try:
             failures = await unread(policies, each=args.replies, seed=args.seed, games=args.games)
             rows = await strength(
-                policies, matches=args.matches, concurrency=args.concurrency, seed=args.seed, games=args.games
+                policies,
+                matches=args.matches,
+                concurrency=args.concurrency,
+                seed=args.seed,
+                games=args.games,
+                pairs=[pair for pair in PAIRS if POLICY in pair or not args.own],
             )
         finally:
             await policies.close()
@@ -239,6 +253,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--games", nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--model", default=TINY.name)
+    parser.add_argument("--own", action="store_true", help="leave out pairings of bots alone")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--threads", type=int, default=0)
