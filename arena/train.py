@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from arena.lock import hold
 from arena.train_credit import Credits
 from arena.train_log import MetricsLog, read_metrics
 from arena.train_rollouts import plays
-from arena.train_run import Report, TrainRun
+from arena.train_run import Report, TrainRun, needed
 from arena.train_state import RUN_FILE, Progress, read_run, write_run
 from arena.train_tasks import TaskWorld, put_back
 from games.registry import load_game
@@ -203,6 +203,7 @@ async def _set_up(
             raise BadCheckpoint(f"{found.path}: has no {error}: begin a new run") from None
         _retire_later(store, config.name, progress)
         _forget_missing(store, progress, league)
+    held = await asyncio.to_thread(_held, config, checkpoints)
     log = MetricsLog(folder, tensorboard=config.tensorboard)
     stack.callback(log.close)
     log.cut(progress.metrics_bytes)
@@ -244,8 +245,22 @@ async def _set_up(
         baselines=baselines,
         world=world,
         credits=credits,
+        held=held,
         report=report,
     )
+
+
+def _held(config: TrainConfig, checkpoints: Checkpoints) -> list[set[str]]:
+    """Return the versions that each whole checkpoint needs, the newest last: a run may yet go on from any of them."""
+    found = []
+    with suppress(
+        KeyError, BadCheckpoint
+    ):  # from one that is of another version nothing goes on, nor from older ones
+        for one in checkpoints.whole():
+            league = League(config.league)
+            league.restore(one.facts["league"])
+            found.append(needed(Progress.of(one.facts["progress"]), league))
+    return found[::-1]
 
 
 def _specs(config: TrainConfig) -> Sequence[str]:

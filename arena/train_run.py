@@ -54,6 +54,7 @@ class TrainRun:
         log: of the run.
         progress: the counters, fresh or from a checkpoint.
         league, alarms, baselines, world, credits: likewise.
+        held: the versions that each kept checkpoint needs, the newest last.
         report: is told every line of the metrics.
     """
 
@@ -74,6 +75,7 @@ class TrainRun:
         baselines: Baselines,
         world: TaskWorld | None,
         credits: Credits,
+        held: Sequence[set[str]] = (),
         report: Report | None = None,
     ) -> None:
         self.config = config
@@ -94,7 +96,7 @@ class TrainRun:
         self._since = time.monotonic()
         self._dirty = True
         self._interrupted = False
-        self._held = deque([self._needed()], maxlen=max(1, config.checkpoints))
+        self._held = deque(held or [self._needed()], maxlen=max(1, config.checkpoints))
         """The versions that the kept checkpoints name: a run that is killed goes on from one of them."""
 
     async def run(self) -> str:
@@ -272,9 +274,7 @@ class TrainRun:
         progress.published = [ref for ref in kept if self.store.holds(ref)]
 
     def _needed(self) -> set[str]:
-        progress = self.progress
-        past = {one.spec.partition(":")[2] for one in self.league.past}
-        return past | {progress.version, progress.parent, progress.measured}
+        return needed(self.progress, self.league)
 
     def _due(self) -> bool:
         every = self.config.evaluation.every
@@ -375,6 +375,12 @@ class TrainRun:
     def _check_interrupted(self) -> None:
         if self._interrupted:
             raise asyncio.CancelledError
+
+
+def needed(progress: Progress, league: League) -> set[str]:
+    """Return the versions that a run needs which stands there."""
+    past = {one.spec.partition(":")[2] for one in league.past}
+    return past | {progress.version, progress.parent, progress.measured}
 
 
 def _signals(

@@ -1,9 +1,10 @@
 """What training gains, over several seeds: runs of `arena train`, and variants of them beside one another.
 
 Runs one configuration once a seed (and once a variant of it), each as `arena train` would, and reads from its metrics
-what its evaluations measured: points against each fixed opponent, in all and from each side; success at the tasks that
-were held out; success at those that training solved first. Printed are the means at the first and the last evaluation
-and of the seeds' differences between them, with Student's 95 % intervals over the seeds.
+what its evaluations measured: points against each fixed opponent, in all and from each side; NashConv, negative, so
+that more is better; success at the tasks that were held out; success at those that training solved first. Printed are
+the means at the first and the last evaluation and of the seeds' differences between them, with Student's 95 %
+intervals over the seeds.
 
 With variants it is also told after how many updates each seed reaches the level that the first variant gains by most
 of its way (`--part`): by straight lines between evaluations, each the mean of itself and its neighbours, for single
@@ -84,6 +85,7 @@ def measured(line: Mapping[str, Any]) -> dict[str, float]:
         found |= {f"{where}, as {side}": value for side, value in one["by_side"].items()}
         if one["score"] is not None:
             found[f"{where}, all sides"] = one["score"]
+    found |= {f"{game}, -NashConv": -value for game, value in (line.get("nash_conv") or {}).items()}
     tasks = line.get("tasks") or {}
     for name, told in ((SUCCESS, tasks), (RETENTION, tasks.get("retention") or {})):
         if told.get("success") is not None:

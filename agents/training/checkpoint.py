@@ -95,17 +95,20 @@ class Checkpoints:
         return len(self._numbers())
 
     def newest(self) -> Checkpoint | None:
-        """Return the newest whole checkpoint, None where there is none; damaged ones are passed over.
+        """Return the newest whole checkpoint, None where there is none; raises as `whole`."""
+        return next(self.whole(), None)
 
-        Raises `BadCheckpoint` where the newest readable one is of another format.
+    def whole(self) -> Iterator[Checkpoint]:
+        """Yield the checkpoints that can be read, the newest first; damaged ones are passed over.
+
+        Raises `BadCheckpoint` at one of another format.
         """
         for number in reversed(self._numbers()):
             path = self.root / f"{number:0{DIGITS}d}"
             try:
-                return _read(path, number)
+                yield _read(path, number)
             except _Damaged as damaged:
                 _log.warning("checkpoint %d in %s is passed over: %s", number, self.root, damaged)
-        return None
 
     def _numbers(self) -> list[int]:
         try:

@@ -316,6 +316,28 @@ def test_what_a_checkpoint_names_is_still_there_when_a_run_is_killed_long_after_
 
 
 @pytest.mark.slow
+def test_what_an_older_checkpoint_names_outlives_a_run_that_is_resumed_and_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes: dict[str, Any] = {
+        "checkpoint_every": 1,
+        "league": {"past": 1, "snapshot_every": 1, "keep": 1},
+    }
+    run(small(budget={"updates": 3}, **changes), tmp_path)
+    config = small(budget={"updates": 6}, **changes)
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainRun, "save", lambda self: None)  # whatever comes is lost, as with a kill
+        run(config, tmp_path, resume=True)
+    older, newest = sorted((tmp_path / RUNS / "small" / CHECKPOINTS).iterdir())
+    facts = json.loads((older / "checkpoint.json").read_text())["facts"]
+    past = {one["spec"].partition(":")[2] for one in facts["league"]["members"] if one["kind"] == "past"}
+    assert past and all(AdapterStore(tmp_path / "adapters").holds(ref) for ref in past)
+    (newest / "learner.pt").write_bytes(b"cut")
+    run(config, tmp_path, resume=True)
+    assert [line["update"] for line in lines(tmp_path, "update")] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_passed_over_and_without_a_whole_one_nothing_is_lost(tmp_path: Path) -> None:
     config = small(budget={"updates": 6}, evaluation={"every": 1}, checkpoint_every=1, league={"past": 1})
     run(config, tmp_path)
