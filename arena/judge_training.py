@@ -47,7 +47,8 @@ async def train_judge(
         told: called after each match with how many are done and planned.
         settings: others of `LeaveOneOut`, by which decisions are credited.
 
-    Raises `BadCredit` where there is too little to learn from, or records are of several games.
+    Raises `BadCredit` where there is too little to learn from, records are of several games, or a reference or setting
+    is none.
     """
     method: LeaveOneOut | None = None
     found: list[Example] = []
@@ -57,7 +58,7 @@ async def train_judge(
         try:
             record = read_record(path)
             if game and record.header.game != game:
-                raise _OtherGame(
+                raise BadCredit(
                     f"judge: got records of {game} and of {record.header.game}; a judge knows one game"
                 )
             line = await asyncio.to_thread(read_line, record)
@@ -69,7 +70,7 @@ async def train_judge(
             credits = [await method.credit_line(line, team=team) for team in line.team_names]
             game = record.header.game
             found += await asyncio.to_thread(examples, record, credits)
-        except _OtherGame:
+        except BadCredit:  # what was asked for cannot be, whatever the record
             raise
         except (CreditError, RecordError) as error:
             left_out[error.code] += 1
@@ -89,7 +90,3 @@ async def train_judge(
         "left_out": dict(sorted(left_out.items())),
     }
     return await asyncio.to_thread(train, found, game=game, provenance=provenance, margin=margin, seed=seed)
-
-
-class _OtherGame(BadCredit):
-    pass

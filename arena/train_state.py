@@ -16,6 +16,8 @@ RUN_FILE = "run.json"
 FORMAT = 1
 """Of a run's folder; raised whenever an older one cannot be gone on with."""
 KIND = "train"
+NEEDED = frozenset({"name", "created", "digest", "model", "config"})
+"""Of a run's file, beside its format and kind."""
 
 
 @dataclass(slots=True)
@@ -92,8 +94,11 @@ def write_run(folder: Path, config: TrainConfig, *, model: str) -> None:
         "config": config.model_dump(mode="json"),
     }
     new = path.with_name(f".{path.name}.new")
-    new.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(new, path)
+    try:
+        new.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -103,7 +108,7 @@ def read_run(folder: Path) -> dict[str, Any]:
         told = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise TrainError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise TrainError(f"{path}: is no JSON") from None
     if not isinstance(told, dict) or told.get("kind") != KIND:
         raise TrainError(f"{path}: is not of `arena train`")
@@ -112,4 +117,6 @@ def read_run(folder: Path) -> dict[str, Any]:
             f"{folder}: was made by another version (format {told.get('format')!r}, this one has {FORMAT}): "
             "it cannot go on; give the new run another name"
         )
+    if missing := sorted(NEEDED - told.keys()):
+        raise TrainError(f"{path}: is damaged, it has no {', '.join(missing)}; give the new run another name")
     return told

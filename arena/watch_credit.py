@@ -31,7 +31,11 @@ def credit_data(asked: str, path: Path, *, policy: PolicySettings, home: Path) -
             for team in line.team_names
         ]
     file = Path(asked)
-    if not file.is_file():
+    try:
+        known = file.is_file()
+    except OSError:  # no name of a file
+        known = False
+    if not known:
         raise BadCredit(
             f"credit: got {asked[:80]!r}, allowed are {', '.join(METHODS)}, or a file that `arena credit --json` wrote"
         )

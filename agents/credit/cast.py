@@ -87,7 +87,7 @@ class _Casting:
         if info.agent and agent != info.agent:
             self.notes.append(f"seat {seat}: recorded was {info.agent}, {agent} plays on")
         if info.policy and policy != info.policy:
-            self.notes.append(f"seat {seat}: recorded was {info.policy}, {policy} plays on")
+            self.notes.append(f"seat {seat}: recorded was {info.policy}, {policy or 'no model'} plays on")
         return make
 
     async def _made(self, spec: str) -> tuple[Make, Agent]:

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +53,8 @@ class LabelCache:
             spare.write_text(json.dumps(list(answer.values)), encoding="ascii")
             spare.replace(path)
         except OSError as error:
+            with suppress(OSError):
+                spare.unlink(missing_ok=True)
             _log.warning("a judge's answer is not kept: %s", error.strerror or error)
 
     def _path(self, key: str) -> Path:

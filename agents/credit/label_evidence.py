@@ -55,6 +55,13 @@ def items_of(line: Line, seat: int, *, known: SeatLabels | None, most: int) -> l
 def evidence(line: Line, seat: int, items: Sequence[Item], *, level: str = FULL) -> dict[str, Any]:
     """Return the evidence of a seat's decisions as JSON-compatible data."""
     outcome = line.outcome
+    taken, before = line.taken[seat], line.seen_before[seat]
+    steps, since = [], 0
+    for number, item in enumerate(items, 1):
+        # All that the seat saw since the last decision that is told of, those left out between them included.
+        upto = before[taken.index(item.taken[-1])]
+        steps.append(_told(line, seat, number, item, level, saw=line.seen[seat][since:upto]))
+        since = upto
     return {
         "game": line.game.title,
         "seat": seat,
@@ -62,11 +69,13 @@ def evidence(line: Line, seat: int, items: Sequence[Item], *, level: str = FULL)
         "side": outcome.teams[seat],
         "ended": {"by": outcome.reason, "returns": list(outcome.returns)},
         "truth": [[other, outcome.roles[other], outcome.teams[other]] for other in range(line.seats)],
-        "steps": [_told(line, seat, number, item, level) for number, item in enumerate(items, 1)],
+        "steps": steps,
     }
 
 
-def _told(line: Line, seat: int, number: int, item: Item, level: str) -> dict[str, Any]:
+def _told(
+    line: Line, seat: int, number: int, item: Item, level: str, *, saw: Sequence[Event]
+) -> dict[str, Any]:
     first = item.taken[0]
     told: dict[str, Any] = {"step": number, "asked": first.space.label}
     did = [_action(taken, MAX_BARE_CHARS if level == BARE else MAX_ACTION_CHARS) for taken in item.taken]
@@ -78,10 +87,6 @@ def _told(line: Line, seat: int, number: int, item: Item, level: str) -> dict[st
     if level == BRIEF:
         return told
     told["could"] = quote(first.space.describe()[:MAX_ACTION_CHARS])[1:-1]
-    place = line.taken[seat].index(first)
-    before = line.seen_before[seat]
-    since = before[place - 1] if place else 0
-    saw = line.seen[seat][since : before[place]]
     told["saw"] = [_event(line, event) for event in saw[-MAX_SAW:]]
     table = read_table(line.states[first.ply].view(seat))
     told["stands"] = {name: value for name, value in table.items() if name != "roles"}

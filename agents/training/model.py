@@ -54,8 +54,8 @@ class TrainedModel:
         self.base = describe_model(folder)
         kind = _kind(adapter, base=folder)
         if kind is not None and (kind == "lora") != (settings.weights == "lora"):
-            asked = "a LoRA adapter" if settings.weights == "lora" else "all weights"
-            raise BadLearner(f"learner weights: {asked} were asked for, {adapter} is the other kind")
+            asked = "a LoRA adapter was" if settings.weights == "lora" else "all weights were"
+            raise BadLearner(f"learner weights: {asked} asked for, {adapter} is the other kind")
         half = settings.dtype == "bfloat16" or (settings.dtype == "auto" and self.device.type == "cuda")
         self.half = half
         # What is frozen may be kept small; what is trained must not lose its small steps.
@@ -176,6 +176,8 @@ class TrainedModel:
     @contextmanager
     def with_weights(self, weights: dict[str, Any] | None) -> Iterator[None]:
         """Compute with other weights in place of the trained ones, without gradients; None changes nothing."""
+        import torch
+
         if weights is None:
             yield
             return
@@ -183,7 +185,8 @@ class TrainedModel:
         try:
             for name, one in self.trained.items():
                 one.data = weights[name]
-            yield
+            with torch.no_grad():
+                yield
         finally:
             for name, one in self.trained.items():
                 one.data = own[name]
@@ -244,6 +247,10 @@ def _check_same_shape(folder: Path, base: Path) -> None:
         ours, theirs = folder_tensors(folder), folder_tensors(base)
     except BadModel as error:
         raise BadAdapter(str(error)) from None
+    for name in sorted(ours.keys() - theirs.keys()):
+        raise BadAdapter(
+            f"{folder / MODEL_CONFIG}: {name} is in no layer of {base.name}: it is another model"
+        )
     for name, tensor in theirs.items():
         found = ours.get(name)
         if found is None or found.shape != tensor.shape:
