@@ -1,12 +1,12 @@
 """Batches: completions laid out as trees of tokens, with the masks under which they were sampled.
 
 Completions to the same prompt, and prompts that begin alike, share their tokens (`agents.policy.pretrain.packing`),
-and a completion that occurs many times is computed once. Tokens that were the only ones allowed were no choices: they
-are part of the text, and nothing is learned from them.
+and a completion that occurs many times is computed once. Trees that share little stand side by side in one pass.
+Tokens that were the only ones allowed were no choices: they are part of the text, and nothing is learned from them.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ from agents.policy.pretrain.packing import Encoded, Pack, pack
 
 LITTLE = 0.25
 """Share of a path's tokens below which it has little in common with another."""
+FILLING = 0.2
+"""Share of a pass that may be there only to make its trees equally wide."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -63,12 +65,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one forward pass computes: a tree, and the choices that are predicted in it.
+    """What one forward pass computes: trees side by side, and the choices that are predicted in them.
 
     Args:
-        pack: the tree.
-        decisions: the indices of the decisions in it, in order.
-        rows: the nodes whose logits are needed [rows].
+        packs: the trees.
+        decisions: the indices of the decisions in them, in order.
+        rows: the nodes whose logits are needed, each tree's counted from its place times `width` [rows].
         row: of each choice, an index of `rows` [choices].
         token: of each choice [choices].
         temperature, top_p: of each choice [choices].
@@ -80,7 +82,7 @@ class Pass:
         starts: where each decision's choices begin; one more entry ends the last.
     """
 
-    pack: Pack
+    packs: tuple[Pack, ...]
     decisions: tuple[int, ...]
     rows: Ints
     row: Ints
@@ -97,8 +99,13 @@ class Pass:
 
     @property
     def nodes(self) -> int:
-        """Return how many tokens the pass computes."""
-        return len(self.pack.tokens)
+        """Return how many tokens the pass computes, without those that only fill up."""
+        return sum(len(one.tokens) for one in self.packs)
+
+    @property
+    def width(self) -> int:
+        """Return the tokens of its largest tree."""
+        return max(len(one.tokens) for one in self.packs)
 
 
 @dataclass(slots=True)
@@ -155,20 +162,47 @@ class Encoder:
 
 
 def passes(
-    decisions: Sequence[Decision], *, max_tokens: int, max_decisions: int, least_tokens: int | None = None
+    decisions: Sequence[Decision],
+    *,
+    max_tokens: int,
+    max_decisions: int,
+    least_tokens: int | None = None,
+    max_trees: int = 1,
 ) -> list[Pass]:
     """Return the forward passes that compute the choices of all decisions, each decision in one of them.
 
     Args:
         decisions: in any order; those without choices are left out.
-        max_tokens: of a pass, unless one decision alone has more.
+        max_tokens: of a tree, unless one decision alone has more.
         max_decisions: of a pass.
-        least_tokens: of a pass before it ends where the next decision shares little with the last: attention looks
-            at all pairs of a pass's tokens. None ends none so.
+        least_tokens: of a tree before it ends where the next decision shares little with the last: attention looks
+            at all pairs of a tree's tokens. None ends none so.
+        max_trees: of a pass, side by side; those of about the same width are put together.
     """
+    trees = [_grown(one, decisions) for one in _trees(decisions, max_tokens, max_decisions, least_tokens)]
+    trees.sort(key=lambda one: len(one[0].tokens))
+    found: list[Pass] = []
+    part: list[tuple[Pack, list[int]]] = []
+    for tree in trees:
+        held = sum(len(members) for _, members in part)
+        sizes = [len(one.tokens) for one, _ in (*part, tree)]
+        filling = 1 - sum(sizes) / (len(sizes) * max(sizes))
+        full = len(part) >= max_trees or held + len(tree[1]) > max_decisions
+        if part and (full or filling > FILLING or max(sizes) > max_tokens):
+            found.append(_pass(part, decisions))
+            part = []
+        part.append(tree)
+    if part:
+        found.append(_pass(part, decisions))
+    return found
+
+
+def _trees(
+    decisions: Sequence[Decision], max_tokens: int, max_decisions: int, least_tokens: int | None
+) -> Iterator[list[int]]:
+    """Yield which decisions are of one tree."""
     order = [index for index, one in enumerate(decisions) if one.chosen]
     order.sort(key=lambda index: decisions[index].path)
-    found: list[Pass] = []
     members: list[int] = []
     nodes, last = 0, np.empty(0, dtype=np.int64)
     for index in order:
@@ -176,13 +210,12 @@ def passes(
         shared = _shared(last, path)  # of the tree, too: the paths are in order
         alone = least_tokens is not None and nodes >= least_tokens and shared < LITTLE * len(path)
         if members and (nodes + len(path) - shared > max_tokens or len(members) >= max_decisions or alone):
-            found.append(_laid_out(members, decisions))
+            yield members
             members, nodes, shared = [], 0, 0
         members.append(index)
         nodes, last = nodes + len(path) - shared, path
     if members:
-        found.append(_laid_out(members, decisions))
-    return found
+        yield members
 
 
 def _shared(one: Ints, other: Ints) -> int:
@@ -192,22 +225,26 @@ def _shared(one: Ints, other: Ints) -> int:
     return int(apart[0]) if len(apart) else size
 
 
-def _laid_out(members: Sequence[int], decisions: Sequence[Decision]) -> Pass:
+def _grown(members: list[int], decisions: Sequence[Decision]) -> tuple[Pack, list[int]]:
     asked = [decisions[index].asked for index in members]
     encoded = [Encoded(one.prompt_ids, one.token_ids, "") for one in asked]
     (tree,) = pack(encoded, max_nodes=sys.maxsize, max_decisions=len(members))
-    return _pass(tree, members, decisions)
+    return tree, members
 
 
-def _pass(tree: Pack, members: Sequence[int], decisions: Sequence[Decision]) -> Pass:
-    # The tree lists every token of every completion in order; the choices are some of them.
-    begin = np.searchsorted(tree.decisions, np.arange(len(members)))
-    chosen = [
-        (int(begin[at]), one, decisions[index].asked)
-        for at, index in enumerate(members)
-        for one in decisions[index].chosen
-    ]
-    node = tree.sources[[first + one.place for first, one, _ in chosen]].astype(np.int64)
+def _pass(trees: Sequence[tuple[Pack, list[int]]], decisions: Sequence[Decision]) -> Pass:
+    width = max(len(tree.tokens) for tree, _ in trees)
+    members = [index for _, own in trees for index in own]
+    chosen: list[tuple[int, Choice, Asked]] = []
+    for place, (tree, own) in enumerate(trees):
+        # The tree lists every token of every completion in order; the choices are some of them.
+        begin = np.searchsorted(tree.decisions, np.arange(len(own)))
+        chosen += [
+            (place * width + int(tree.sources[int(begin[at]) + one.place]), one, decisions[index].asked)
+            for at, index in enumerate(own)
+            for one in decisions[index].chosen
+        ]
+    node = np.array([at for at, _, _ in chosen], dtype=np.int64)
     rows, row = np.unique(node, return_inverse=True)
     listed = [at for at, (_, one, _) in enumerate(chosen) if one.ids is not None]
     rest = [at for at, (_, one, _) in enumerate(chosen) if one.ids is None]
@@ -228,7 +265,7 @@ def _pass(tree: Pack, members: Sequence[int], decisions: Sequence[Decision]) -> 
             masks[place] = mask
     counts = [len(decisions[index].chosen) for index in members]
     return Pass(
-        pack=tree,
+        packs=tuple(tree for tree, _ in trees),
         decisions=tuple(members),
         rows=rows,
         row=row.reshape(-1).astype(np.int64),

@@ -168,6 +168,7 @@ def laid_out(
         max_tokens=settings.pass_tokens,
         max_decisions=settings.pass_decisions,
         least_tokens=settings.pass_least,
+        max_trees=settings.pass_trees,
     ):
         yield one, [wanted[at] for at in one.decisions]
 

@@ -4,7 +4,8 @@ The same arithmetic as the engines': temperature, then the constraint's mask, th
 chosen token always counts as part of it, or weights that have moved on could make what was sampled impossible.
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,9 +44,26 @@ def score(
 
     A gradient flows through the entropy only with `learn_entropy`: over a large vocabulary it takes memory.
     """
-    with precision:
+    with precision, _rows_alone(model, one, device):
         out = model(**_inputs(one, device), use_cache=False)
     return from_logits(_wide(out.logits[0]), one, device=device, learn_entropy=learn_entropy)
+
+
+@contextmanager
+def _rows_alone(model: Any, one: Pass, device: Any) -> Iterator[None]:
+    """Let the model compute the logits of the needed rows alone: [1, rows, vocabulary], whatever tree they are of."""
+    import torch
+
+    rows = torch.from_numpy(one.rows).to(device)
+
+    def gather(module: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (given[0].flatten(0, 1)[rows][None], *given[1:])
+
+    hook = model.get_output_embeddings().register_forward_pre_hook(gather)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _wide(logits: Any) -> Any:
@@ -59,14 +77,24 @@ def _inputs(one: Pass, device: Any) -> dict[str, Any]:
     import numpy as np
     import torch
 
-    tree = one.pack
-    inputs = {
-        "input_ids": torch.from_numpy(tree.tokens.astype(np.int64)).to(device)[None],
-        "logits_to_keep": torch.from_numpy(one.rows).to(device),
-    }
-    if not tree.is_path:  # which without a mask costs half the attention
-        inputs["position_ids"] = torch.from_numpy(tree.depths.astype(np.int64)).to(device)[None]
-        inputs["attention_mask"] = torch.from_numpy(tree.ancestors()).to(device)[None, None]
+    trees, width = one.packs, one.width
+    tokens = np.zeros((len(trees), width), dtype=np.int64)
+    for place, tree in enumerate(trees):
+        tokens[place, : len(tree.tokens)] = tree.tokens
+    inputs = {"input_ids": torch.from_numpy(tokens).to(device)}
+    if all(
+        tree.is_path for tree in trees
+    ):  # without a mask attention costs half; what fills up comes after the rest
+        return inputs
+    depths = np.zeros_like(tokens)
+    seen = np.zeros((len(trees), width, width), dtype=np.bool_)
+    seen[:, np.arange(width), np.arange(width)] = True  # what fills up sees itself, for somebody must be seen
+    for place, tree in enumerate(trees):
+        size = len(tree.tokens)
+        depths[place, :size] = tree.depths
+        seen[place, :size, :size] = tree.ancestors()
+    inputs["position_ids"] = torch.from_numpy(depths).to(device)
+    inputs["attention_mask"] = torch.from_numpy(seen).to(device)[:, None]
     return inputs
 
 

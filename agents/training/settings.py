@@ -111,13 +111,15 @@ class LearnerSettings(_Settings):
     pass_tokens: int = Field(
         default=768,
         ge=1,
-        description="Tokens of one forward pass, those that prompts share counted once: it bounds the memory.",
+        description="Tokens of a tree of prompts, what they share counted once: with pass_trees it bounds the memory.",
     )
     pass_least: int = Field(
         default=256,
         ge=1,
-        description="Tokens from which a pass takes no prompt in that shares little with it; as many as pass_tokens "
-        "suit a GPU.",
+        description="Tokens from which a tree takes no prompt in that shares little with it.",
+    )
+    pass_trees: int = Field(
+        default=4, ge=1, le=4096, description="Trees that a forward pass computes side by side, at most."
     )
     pass_decisions: int = Field(default=4096, ge=1, description="Completions of one forward pass.")
     checkpointing: bool = Field(

@@ -8,7 +8,7 @@ from agents.errors import BadRollout
 from agents.policy.base import Constraint
 from agents.policy.chat import ChatTokenizer
 from agents.policy.constraints import Guides
-from agents.training.batches import Asked, Decision, Encoder, passes
+from agents.training.batches import FILLING, Asked, Decision, Encoder, passes
 from agents.training.plan import asked_of
 from agents.training.spellings import spellings
 
@@ -87,25 +87,29 @@ def random_decisions(encoder: Encoder, count: int) -> list[Decision]:
     return found
 
 
+@pytest.mark.parametrize("max_trees", [1, 3])
 @pytest.mark.parametrize(("max_tokens", "max_decisions"), [(10_000, 10_000), (40, 10_000), (1, 1), (60, 5)])
 def test_every_choice_is_in_one_pass_where_its_prompt_ends(
-    encoder: Encoder, max_tokens: int, max_decisions: int
+    encoder: Encoder, max_tokens: int, max_decisions: int, max_trees: int
 ) -> None:
     decisions = random_decisions(encoder, 60)
-    found = passes(decisions, max_tokens=max_tokens, max_decisions=max_decisions)
+    found = passes(decisions, max_tokens=max_tokens, max_decisions=max_decisions, max_trees=max_trees)
     seen: list[int] = []
     for one in found:
         assert len(one.decisions) <= max_decisions
-        assert one.nodes <= max_tokens or len(one.decisions) == 1
+        assert all(len(tree.tokens) <= max_tokens for tree in one.packs) or len(one.decisions) == 1
+        assert len(one.packs) <= max_trees
+        assert one.nodes >= (1 - FILLING) * len(one.packs) * one.width
         seen += one.decisions
         for at, index in enumerate(one.decisions):
             decision = decisions[index]
             for place, choice in zip(range(one.starts[at], one.starts[at + 1]), decision.chosen, strict=True):
                 assert one.token[place] == choice.token
-                node, path = int(one.rows[one.row[place]]), []
+                where, node = divmod(int(one.rows[one.row[place]]), one.width)
+                tree, path = one.packs[where], list[int]()
                 while node >= 0:
-                    path.append(int(one.pack.tokens[node]))
-                    node = int(one.pack.parents[node])
+                    path.append(int(tree.tokens[node]))
+                    node = int(tree.parents[node])
                 before = (*decision.asked.prompt_ids, *decision.asked.token_ids[: choice.place])
                 assert tuple(reversed(path)) == before
                 listed = np.flatnonzero(one.listed == place)
@@ -132,7 +136,7 @@ def test_what_shares_nothing_is_computed_apart_once_a_pass_is_filled(encoder: En
 
     def sizes(least: int | None) -> list[int]:
         found = passes([*unlike, *alike], max_tokens=1000, max_decisions=100, least_tokens=least)
-        return [len(one.decisions) for one in found]
+        return sorted(len(one.decisions) for one in found)
 
     assert sizes(None) == [12]
     assert sizes(1) == [1] * 6 + [6]

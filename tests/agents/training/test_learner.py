@@ -78,6 +78,8 @@ def test_a_batch_in_eight_parts_is_the_batch(model_folder: Path) -> None:
     parts = gradients(model_folder, pass_tokens=1, pass_decisions=1)
     assert distance(whole, {}) > 0.1
     assert distance(whole, parts) <= 1e-6
+    for trees in (1, 3, 100):  # of unlike widths, side by side
+        assert distance(whole, gradients(model_folder, pass_tokens=30, pass_trees=trees)) <= 1e-6
     sequences = gradients(
         model_folder, pass_tokens=30, loss=LOSS.model_copy(update={"aggregate": "sequence"})
     )

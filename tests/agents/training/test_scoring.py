@@ -67,7 +67,7 @@ def test_a_single_path_is_computed_without_a_mask_and_scores_as_in_a_tree(model_
         made.append(Decision(asked, tuple(Choice(place, 7 + place, None, None) for place in range(3))))
     (both,) = passes(made, max_tokens=1000, max_decisions=10)
     alone = [one for decision in made for one in passes([decision], max_tokens=1000, max_decisions=10)]
-    assert not both.pack.is_path and all(one.pack.is_path for one in alone)
+    assert not both.packs[0].is_path and all(one.packs[0].is_path for one in alone)
     with torch.no_grad():
         whole, *parts = (
             score(model, one, device=torch.device("cpu"), precision=nullcontext()).logprobs
@@ -76,6 +76,34 @@ def test_a_single_path_is_computed_without_a_mask_and_scores_as_in_a_tree(model_
     torch.testing.assert_close(
         whole, torch.cat([parts[index] for index in both.decisions]), atol=1e-4, rtol=0
     )
+
+
+def test_trees_side_by_side_score_as_each_alone(model_folder: Path) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(str(model_folder), dtype=torch.float32).eval()
+    made = []
+    for length, branches in ((30, 2), (27, 1), (33, 3), (31, 1)):
+        prompt = tuple((7 * length + at) % 300 + 20 for at in range(length))
+        for branch in range(branches):
+            asked = Asked((*prompt, 30 + branch), (7, 8), None, "", 1.0, 1.0)
+            made.append(Decision(asked, tuple(Choice(at, 7 + at, None, None) for at in range(2))))
+
+    def scored(max_trees: int) -> tuple[int, dict[int, Any]]:
+        found = passes(made, max_tokens=40, max_decisions=100, least_tokens=1, max_trees=max_trees)
+        values: dict[int, Any] = {}
+        for one in found:
+            with torch.no_grad():
+                scores = score(model, one, device=torch.device("cpu"), precision=nullcontext())
+            assert scores.logprobs.shape == (len(one.row),)
+            values |= {
+                index: scores.logprobs[one.starts[at] : one.starts[at + 1]]
+                for at, index in enumerate(one.decisions)
+            }
+        return len(found), values
+
+    (many, alone), (few, together) = scored(1), scored(4)
+    assert (many, few) == (4, 1) and alone.keys() == together.keys()
+    for index, values in alone.items():
+        torch.testing.assert_close(together[index], values, atol=1e-4, rtol=0)
 
 
 def test_entropy_is_that_of_what_was_allowed() -> None:
