@@ -19,7 +19,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ import numpy as np
 from agents.base import Agent, Bot, Decision, Seat
 from agents.bots.avalon import AvalonBot
 from agents.bots.forge import BACK, LETTERS, PlannerBot, hinted
+from agents.bots.werewolf import WerewolfBot
 from agents.credit.base import make_method
 from agents.credit.counterfactual import Counterfactual
 from agents.credit.line import read_line
@@ -41,6 +42,7 @@ from arena.standings import wilson
 from games.referee import Turn
 from games.registry import load_game
 from games.spaces import Choice
+from games.werewolf.setup import NONE, POISON
 from replays.reader import read_record
 
 PLANTS = EQUALS, FREE_RIDER, SABOTEUR = "equals", "free rider", "saboteur"
@@ -57,6 +59,7 @@ class Game(NamedTuple):
 
 GAMES = {
     "avalon": Game("avalon", 5, {}),
+    "werewolf": Game("werewolf", 8, {}),
     "relay": Game("forge", 4, {"mode": "relay"}),
 }
 
@@ -100,6 +103,45 @@ class AvalonSaboteur(AvalonBot):
         return rng.choice(good)
 
 
+class WerewolfSaboteur(WerewolfBot):
+    """Votes for, accuses, poisons and shoots its own side, and spares the other.
+
+    A villager takes whom it holds most surely for a villager for a wolf; a wolf tells on its fellows, and names the
+    seat that the pack wants least.
+    """
+
+    def decide(self, turn: Turn) -> Decision:
+        usual = super().decide(turn)
+        options = turn.space.options if isinstance(turn.space, Choice) else ()
+        label, own = turn.space.label, self._own()
+        match label:
+            case "vote" | "shoot" if str(own) in options:
+                return Decision(str(own))
+            case "potion":
+                return Decision(f"{POISON} {own}" if f"{POISON} {own}" in options else NONE)
+            case "speak" | "last_words" if own is not None:
+                return Decision(f"I suspect {own}.")
+            case "wolf_target" | "protect" | "see":
+                seats = [option for option in options if option.isdigit()]
+                return Decision(min(seats, key=lambda option: self._worth(label, int(option))))
+        return usual
+
+    def _own(self) -> int | None:
+        """Return the living seat of its own side that it would see dead."""
+        others = [seat for seat in self.view.alive if seat != self.me]
+        if self.evil:
+            return next((seat for seat in others if seat in self.view.pack), None)
+        return min(others, key=lambda seat: self.belief.wolf[seat] + self._noise[seat], default=None)
+
+    def _worth(self, label: str, seat: int) -> float:
+        match label:
+            case "wolf_target":
+                return self._danger(seat)
+            case "protect":
+                return -float(self.belief.wolf[seat])
+        return -float(seat in {sight.at for sight in self.view.sights})
+
+
 class RelaySaboteur(PlannerBot):
     """Names the wrong subtask, hints the wrong way, and runs back."""
 
@@ -120,12 +162,19 @@ class RelaySaboteur(PlannerBot):
         )
 
 
+SABOTEURS: dict[str, Callable[[Seat], Agent]] = {
+    "avalon": AvalonSaboteur,
+    "forge": RelaySaboteur,
+    "werewolf": WerewolfSaboteur,
+}
+
+
 def make(spec: str, seat: Seat) -> Agent:
     """Return a bot, planted ones among them."""
     if spec == FREE_RIDER:
         return Idle(seat)
     if spec == SABOTEUR:
-        return AvalonSaboteur(seat) if seat.game.name == "avalon" else RelaySaboteur(seat)
+        return SABOTEURS[seat.game.name](seat)
     return make_agent(spec, seat)
 
 
