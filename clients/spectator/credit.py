@@ -109,8 +109,10 @@ def draw_credit(sheet: CreditSheet, *, names: Sequence[str], ply: int, over: boo
     """Return the credit panel after `ply`; a team's result is told where the match is `over`."""
     now = {step.seat: step for step in sheet.at(ply)}
     sums = [team.until(ply) for team in sheet.teams]
+    # A whole bar is the largest share, and no less than an equal share of a result: what is next to nothing looks so.
     scale = max((abs(seat.credit) for team in sheet.teams for seat in team.seats), default=0.0)
     scale = max([scale, *(abs(value) for one in sums for value in one.values())])
+    scale = max([scale, *(abs(team.result) / len(team.seats) for team in sheet.teams if team.seats)])
     lines: list[Line] = []
     for team, found in zip(sheet.teams, sums, strict=True):
         head: Line = [(f"Credit, {team.method} ", "dim"), (team.team, "text bold")]
@@ -139,7 +141,7 @@ def _bar(value: float, scale: float) -> Line:
     """Return a bar that grows to the right for a gain and to the left for a loss."""
     half = BAR_CELLS // 2
     filled = min(round(half * abs(value) / scale), half) if scale else 0
-    if value and not filled:
+    if round(value, 2) and not filled:
         filled = 1
     left, right = (filled, 0) if value < 0 else (0, filled)
     return [

@@ -185,6 +185,19 @@ def test_the_panel_keeps_to_its_width(avalon: Path, width: int) -> None:
     assert all(width_of(line) <= width for line in lines)
 
 
+def test_a_share_that_is_next_to_nothing_of_the_result_looks_so(avalon: Path) -> None:
+    told = document(avalon, "good")
+    players = [seat.name for seat in read_record(avalon).header.seats]
+    for place, credit in enumerate((0.001, -0.004, told["result"] / 2)):
+        told["seats"][place]["credit"] = credit
+    told["steps"] = []
+    sheet = CreditSheet.from_data(told, players=players)
+    lines = draw_credit(sheet, names=NAMES[:5], ply=99, over=True, width=60)
+    _, none, small, large = plain(lines).splitlines()
+    assert "█" not in none and "█" not in small, "both are ±0.00"
+    assert "█" in large
+
+
 def test_marks_are_of_labelled_plies(avalon: Path) -> None:
     sheet = sheet_of(avalon, "good", "evil")
     assert sheet.marks([]) == []
