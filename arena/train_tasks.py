@@ -381,7 +381,9 @@ class TaskWorld:
         self._lineage.append(update)
         known = {key for key, _ in self.solved}
         won = {
-            one.spec.hash: one.skill for one in attempts.tried if one.success and one.spec.hash not in known
+            one.spec.hash: one.skill
+            for one in attempts.tried
+            if one.success and not one.advice and one.spec.hash not in known
         }
         self.solved = [*self.solved, *won.items()][: self.tasks.retention]
         self._next_task += len(attempts.rows) and self.tasks.questioning.new

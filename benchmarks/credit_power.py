@@ -1,10 +1,11 @@
 """How surely credit finds a planted free rider or saboteur, and how rarely it accuses a team of equals.
 
 Matches are played, recorded, and credited as `arena credit DIR` does it: each seat's decisions replaced once by those
-of the reference, the scripted player. In Avalon five players sit anywhere by the deal; in Forge's relay two teams of
-two race. One player is planted: the free rider plays every default (approves all, is silent, waits); the saboteur plays
-against its team (in Avalon for the other side, with all that it knows; in the relay it names the wrong subtask, hints
-the wrong way and runs back). `to mates` is what the planted player contributes less than its team-mates in the pool.
+of the reference, the scripted player. In Avalon five players sit anywhere by the deal, in Werewolf eight; in Forge's
+relay two teams of two race. One player is planted: the free rider plays every default (approves all, is silent,
+waits); the saboteur plays against its team (in Avalon and Werewolf for the other side, with all that it knows; in the
+relay it names the wrong subtask, hints the wrong way and runs back). `to mates` is what the planted player contributes
+less than its team-mates in the pool.
 
 Power: the share of experiments that accuse the planted player. False accusations: the share of experiments that accuse
 anyone else, which among equals is anyone. An experiment draws its matches from the pool with replacement, and deals the

@@ -1,14 +1,16 @@
 """What training gains, over several seeds: runs of `arena train`, and variants of them beside one another.
 
-Runs one configuration once a seed (and once a variant of it), each as `arena train` would, and reads from its metrics
-what its evaluations measured: points against each fixed opponent, in all and from each side; NashConv, negative, so
-that more is better; success at the tasks that were held out; success at those that training solved first. Printed are
-the means at the first and the last evaluation and of the seeds' differences between them, with Student's 95 %
-intervals over the seeds.
+Runs one configuration once a seed (and once a variant of it), as `arena train` does on one thread, and reads from its
+metrics what its evaluations measured: points against each fixed opponent, in all and from each side; NashConv,
+negative, so that more is better; success at the tasks that were held out; success at those that training solved first.
+Printed are the means at the first and the last evaluation and of the seeds' differences between them, with Student's
+95 % intervals over the seeds.
 
 With variants it is also told after how many updates each seed reaches the level that the first variant gains by most
 of its way (`--part`): by straight lines between evaluations, each the mean of itself and its neighbours, for single
-ones are noisy. Runs that never reach it count as the updates of the run, which favours them.
+ones are noisy. Runs that never reach it, those that an alarm stopped among them, count as the updates that were
+planned, which favours them. The level is taken as known, though it comes from the same runs; of few seeds a bootstrap
+is narrow.
 
     python -m benchmarks.train_runs examples/train_kuhn.toml --seeds 5 --home /tmp/runs
     python -m benchmarks.train_runs FILE --variant 'outcome' --variant 'adca: tasks.attributing.enabled=true'
@@ -27,16 +29,19 @@ from typing import Any
 
 import numpy as np
 
+from agents.policy.settings import PolicySettings
 from arena.config import Settings
 from arena.train import RUNS, train
 from arena.train_evaluate import interval
 from arena.train_file import load
 from arena.train_log import read_metrics
-from arena.train_state import RUN_FILE
+from arena.train_state import RUN_FILE, read_run
 from benchmarks._measure import machine, positive, table
 
 SUCCESS, RETENTION = "held-out tasks solved", "solved tasks solved again"
 SAMPLES = 10_000
+DONE = ("updates", "alarm")
+"""Why runs end that are not gone on with."""
 
 Curve = list[tuple[int, float]]
 """(update, value) in order."""
@@ -60,12 +65,18 @@ def run(path: Path, variant: Variant, seed: int, *, home: Path, sets: Sequence[s
     """Return the metrics of one run, which is begun, gone on with, or read."""
     name = f"{variant.name}-{seed}"
     config = load(path, sets=[f"seed={seed}", f'name="{name}"', *sets, *variant.sets])
-    settings = Settings(home=home, policy={"threads": 1, "device": "cpu"})
+    settings = Settings(home=home, policy=PolicySettings(threads=1, device="cpu"))
     folder = home / RUNS / name
-    if not any(line["kind"] == "stop" and line["why"] == "updates" for line in read_metrics(folder)):
-        resume = (folder / RUN_FILE).exists()
-        asyncio.run(train(config, settings=settings, resume=resume, report=_say(name)))
-    return read_metrics(folder)
+    if config.budget.updates is None:
+        raise SystemExit(f"{path}: budget.updates is needed, for variants are compared by updates")
+    known = (folder / RUN_FILE).exists()
+    if known and (digest := read_run(folder)["digest"]) != config.digest:
+        raise SystemExit(
+            f"{folder}: was made with the configuration {digest[:12]}, this one is {config.digest[:12]}"
+        )
+    if not any(line["kind"] == "stop" and line["why"] in DONE for line in read_metrics(folder)):
+        asyncio.run(train(config, settings=settings, resume=known, report=_say(name)))
+    return [{**line, "planned": config.budget.updates} for line in read_metrics(folder)]
 
 
 def _say(name: str) -> Any:
@@ -150,7 +161,8 @@ def main(args: Sequence[str] | None = None) -> None:
     found = {name: [curves(one) for one in runs] for name, runs in lines.items()}
     _print_gains(found)
     if len(variants) > 1:
-        _print_reached(found, part=flags.part)
+        planned = {name: [one[0]["planned"] for one in runs] for name, runs in lines.items()}
+        _print_reached(found, planned, part=flags.part)
     _print_time(lines)
 
 
@@ -168,10 +180,13 @@ def _print_gains(found: Mapping[str, Sequence[Mapping[str, Curve]]]) -> None:
     print(table(["variant", "what", "seeds", "updates", "first", "last", "difference"], rows))
 
 
-def _print_reached(found: Mapping[str, Sequence[Mapping[str, Curve]]], *, part: float) -> None:
-    (first, base), *_ = found.items()
+def _print_reached(
+    found: Mapping[str, Sequence[Mapping[str, Curve]]], planned: Mapping[str, Sequence[int]], *, part: float
+) -> None:
+    (first, runs), *_ = found.items()
     rows = []
-    for name in sorted({name for one in base for name in one} - {RETENTION}):
+    for name in sorted({name for one in runs for name in one} - {RETENTION}):
+        base = [one for one in runs if name in one]
         start = float(np.mean([one[name][0][1] for one in base]))
         ends = [smoothed(one[name])[-1][1] for one in base]
         gain = float(np.mean(ends)) - start
@@ -180,12 +195,19 @@ def _print_reached(found: Mapping[str, Sequence[Mapping[str, Curve]]], *, part: 
             continue
         level = start + part * gain
         needed: dict[str, list[float]] = {}
-        for variant, runs in found.items():
-            own = [(reached(smoothed(one[name]), level), one[name][-1][0]) for one in runs]
-            needed[variant] = [float(last) if at is None else at for at, last in own]
+        for variant, tried in found.items():
+            own = [
+                (reached(smoothed(one[name]), level), most)
+                for one, most in zip(tried, planned[variant], strict=True)
+                if name in one
+            ]
+            if not own:
+                rows.append([name, variant, f"{level:.3f}", "it is not measured", "", ""])
+                continue
+            needed[variant] = [float(most) if at is None else at for at, most in own]
             ratio = "1" if variant == first else _ratio(needed[variant], needed[first])
-            never = sum(at is None for at, _ in own)
-            rows.append([name, variant, f"{level:.3f}", _mean(needed[variant], digits=1), str(never), ratio])
+            never = f"{sum(at is None for at, _ in own)} of {len(own)}"
+            rows.append([name, variant, f"{level:.3f}", _mean(needed[variant], digits=1), never, ratio])
     heads = ["what", "variant", "level", "updates to reach it", "never", f"part of {first}'s"]
     print(table(heads, rows))
 
@@ -196,6 +218,8 @@ def _print_time(found: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> N
         shares: dict[str, list[float]] = {"all": [], "rollout": [], "learn": [], "idle": []}
         for lines in runs:
             times = [line["time"] for line in lines if line["kind"] == "update"]
+            if not times:
+                continue
             total = {
                 name: sum(one[name] for one in times) for name in ("all", "rollout", "learn", "sampler_busy")
             }
@@ -203,7 +227,8 @@ def _print_time(found: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> N
             shares["rollout"].append(total["rollout"] / total["all"])
             shares["learn"].append(total["learn"] / total["all"])
             shares["idle"].append(1 - total["sampler_busy"] / total["all"])
-        rows.append([variant, *(_mean(values, digits=2) for values in shares.values())])
+        if shares["all"]:
+            rows.append([variant, *(_mean(values, digits=2) for values in shares.values())])
     print(table(["variant", "seconds an update", "playing", "learning", "the sampler idle"], rows))
 
 

@@ -58,7 +58,7 @@ def evidence(line: Line, seat: int, items: Sequence[Item], *, level: str = FULL)
     taken, before = line.taken[seat], line.seen_before[seat]
     steps, since = [], 0
     for number, item in enumerate(items, 1):
-        # All that the seat saw since the last decision that is told of, those left out between them included.
+        # What the seat saw since the last decision that is told of, also between those that are left out.
         upto = before[taken.index(item.taken[-1])]
         steps.append(_told(line, seat, number, item, level, saw=line.seen[seat][since:upto]))
         since = upto

@@ -234,14 +234,14 @@ def _grown(members: list[int], decisions: Sequence[Decision]) -> tuple[Pack, lis
 
 def _pass(trees: Sequence[tuple[Pack, list[int]]], decisions: Sequence[Decision]) -> Pass:
     width = max(len(tree.tokens) for tree, _ in trees)
-    members = [index for _, own in trees for index in own]
+    members = [index for _, mine in trees for index in mine]
     chosen: list[tuple[int, Choice, Asked]] = []
-    for place, (tree, own) in enumerate(trees):
+    for place, (tree, mine) in enumerate(trees):
         # The tree lists every token of every completion in order; the choices are some of them.
-        begin = np.searchsorted(tree.decisions, np.arange(len(own)))
+        begin = np.searchsorted(tree.decisions, np.arange(len(mine)))
         chosen += [
             (place * width + int(tree.sources[int(begin[at]) + one.place]), one, decisions[index].asked)
-            for at, index in enumerate(own)
+            for at, index in enumerate(mine)
             for one in decisions[index].chosen
         ]
     node = np.array([at for at, _, _ in chosen], dtype=np.int64)
