@@ -56,7 +56,7 @@ def document(
             "calls": [_call(call, raw) for call in calls],
         },
         "asked": None if asked is None else _asked(asked, raw),
-        "note": lens.note,
+        "note": "; ".join(filter(None, (moments.damage, lens.note))),
     }
 
 

@@ -1,6 +1,7 @@
 """What the configured policy is: read from files, without loading a model and without asking a server."""
 
 import os
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from agents.policy.chat import describe_model
 from agents.policy.presets import CONFIG, SMOLLM2, SMOLLM2_INSTALL, SMOLLM2_PACKAGE, find_model, preset_of
 from agents.policy.service import MODELS_FOLDER, playing
 from agents.policy.settings import PolicySettings
-from agents.policy.spec import POLICY, parse_spec, served_model
+from agents.policy.spec import POLICY, is_policy, parse_spec, served_model
 from agents.policy.weights import SUFFIX, count_parameters, folder_tensors, read_json
 from agents.prompting.prompter import Prompter
 from agents.prompting.template import Style
@@ -72,6 +73,26 @@ def model_folder(settings: PolicySettings, *, home: Path) -> Path | None:
         folder = home / MODELS_FOLDER / SMOLLM2.name
         return folder if (folder / CONFIG).is_file() else None
     return find_model(settings.model, cache=home / MODELS_FOLDER)
+
+
+def models_of(specs: Iterable[str], settings: PolicySettings, *, home: Path) -> dict[str, str]:
+    """Return the model that each spec of a language model stands for now: name and hash, or MODEL@URL.
+
+    Raises a `PolicyError` in one line where there is no such model, or no such adapter.
+    """
+    found = {}
+    for spec in sorted({one for one in specs if is_policy(one)}):
+        asked = parse_spec(spec)
+        if asked.engine != POLICY:
+            found[spec] = asked.engine
+            continue
+        folder = model_folder(settings, home=home)
+        if folder is None and settings.backend == "openai":
+            served_model(settings.model)
+        elif asked.adapter:
+            adapters_in(home).resolve(asked.adapter)
+        found[spec] = settings.model if folder is None else describe_model(folder)
+    return found
 
 
 def context_of(folder: Path | None, settings: PolicySettings) -> int:

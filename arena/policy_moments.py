@@ -53,6 +53,14 @@ class Moments:
     events: tuple[Event, ...]
     all: tuple[Moment, ...]
 
+    @property
+    def damage(self) -> str:
+        """What is wrong with the record, empty where it is whole."""
+        damage = self.record.damage
+        return (
+            "" if damage is None else f"the record is damaged from event {damage.event} on: {damage.reason}"
+        )
+
     def seat(self, index: int) -> Seat:
         """Return the seat as its agent had it, with the same seed where the match was one of a tournament's."""
         header = self.record.header
@@ -109,7 +117,8 @@ class Moments:
             return RecordError(f"{self.path}: nobody has decided anything in this record")
         last = self.all[-1].turn.ply
         if ply is not None and not 0 <= ply <= last:
-            return RecordError(f"ply: got {ply}, this record has plies 0 to {last}")
+            lost = f"; {self.damage}" if self.damage else ""
+            return RecordError(f"ply: got {ply}, this record has plies 0 to {last}{lost}")
         seats = sorted({m.turn.seat for m in self.all if m.turn.ply == ply})
         if ply is not None and seats:
             return RecordError(f"seat: got {seat}, at ply {ply} decided: {', '.join(map(str, seats))}")

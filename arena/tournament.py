@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.policy.settings import PolicySettings
+from agents.policy.spec import is_policy
 from arena.errors import StoreError, TournamentError
 from arena.lock import hold
 from arena.policy_pool import Pools, has_policy
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from arena.standings import Leaderboard
 
 LOCK_NAME = ".lock"
+MODELS = "models"
+"""Key of a stored configuration: the models that it began with, by spec. No part of its hash."""
 BATCH = 64
 """Matches stored in one transaction."""
 BATCH_S = 1.0
@@ -109,11 +112,13 @@ def run_tournament(
     `RecordWriteFailed` where the disk refuses; `KeyboardInterrupt` passes after what was finished is stored.
     """
     began = time.monotonic()
+    settings = policy or PolicySettings()
+    models = _models(asked, settings, home)
     if resume and not (home / FILE_NAME).exists() and (home.is_dir() or not home.exists()):
         raise TournamentError(_nothing_to_resume(home))
     pools = Pools(
         max(1, min(concurrency, asked.planned)),
-        settings=policy or PolicySettings(),
+        settings=settings,
         home=home,
         specs=[player.spec for player in asked.players],
     )
@@ -122,9 +127,9 @@ def run_tournament(
             pools.concurrency > 1
         ):  # what rates the matches takes half a second to load: not when all else is done
             threading.Thread(target=import_module, args=("arena.standings",)).start()
-        number = _take_up(store, asked, home) if resume else None
+        number = _take_up(store, asked, home, models) if resume else None
         if number is None:
-            number = store.add_tournament(asked.to_data(), config_hash=asked.hash())
+            number = store.add_tournament({**asked.to_data(), MODELS: models}, config_hash=asked.hash())
         folder = home / FOLDER / f"t{number}"
         with _locked(folder, number):
             store.set_status(number, status=RUNNING)
@@ -135,9 +140,25 @@ def run_tournament(
             return result
 
 
-def _take_up(store: Store, asked: Tournament, home: Path) -> int:
+def _models(asked: Tournament, settings: PolicySettings, home: Path) -> dict[str, str]:
+    """Return the models that play, by spec; one that there is not is refused before anything is written."""
+    specs = [player.spec for player in asked.players]
+    if not any(map(is_policy, specs)):
+        return {}
+    from arena.policy_info import models_of  # knows how models are prompted: not where bots play
+
+    return models_of(specs, settings, home=home)
+
+
+def _take_up(store: Store, asked: Tournament, home: Path, models: dict[str, str]) -> int:
     row = store.last_unfinished(config_hash=asked.hash())
     if row is not None:
+        for spec, model in row.config.get(MODELS, {}).items():
+            if models.get(spec, model) != model:
+                raise TournamentError(
+                    f"--resume: in t{row.id} {spec} was {model}, now it is {models[spec]}: give the model that it "
+                    "began with, or leave --resume out to start another"
+                )
         return row.id
     known = store.tournaments()
     done = [f"t{one.id}" for one in known if one.hash == asked.hash()]

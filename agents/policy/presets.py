@@ -69,8 +69,9 @@ def find_model(model: str, *, cache: Path) -> Path:
         return _smollm2(cache / SMOLLM2.name)
     folder = Path(model).expanduser()
     if not (folder / CONFIG).is_file():
+        served = "; a server's MODEL@URL goes with the back end openai" if "@http" in model else ""
         raise BadModel(
-            f"model: got {model[:200]!r}, allowed are {', '.join(PRESETS)} and folders that hold a {CONFIG}"
+            f"model: got {model[:200]!r}, allowed are {', '.join(PRESETS)} and folders that hold a {CONFIG}{served}"
         )
     return folder
 

@@ -113,6 +113,8 @@ def chat(
     if samples is not None and not ask:
         raise click.UsageError("--samples goes with --ask", click.get_current_context())
     moments = read_moments(file)
+    if moments.damage:
+        click.echo(f"Warning: {moments.damage}; decisions after that are lost.", err=True)
     flags = {
         "home": home,
         "policy.backend": backend,

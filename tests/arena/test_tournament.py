@@ -10,10 +10,12 @@ from sqlite_utils import Database
 import arena.runner
 import arena.tournament
 from agents.base import Agent, Seat
+from agents.errors import BadModel, UnknownAdapter
 from agents.players import make_agent
+from agents.policy.settings import PolicySettings
 from arena.errors import StoreError, TournamentError
 from arena.store import Store
-from arena.tournament import Result, points, run_tournament
+from arena.tournament import MODELS, Result, points, run_tournament
 from arena.tournament_file import Overrides, read_tournament
 from replays.errors import RecordWriteFailed
 from replays.reader import read_record
@@ -323,3 +325,36 @@ def test_no_seat_is_favoured_by_the_plan() -> None:
         (row["player"], row["seat"]) for row in Database("h/arena.db").query("select player, seat from seats")
     )
     assert set(held.values()) == {4}
+
+
+@pytest.mark.parametrize(
+    ("spec", "model", "error", "said"),
+    [
+        ("policy", "nomodel", BadModel, "model: got 'nomodel'"),
+        ("policy:nobody", "tiny", UnknownAdapter, "got 'nobody'"),
+    ],
+)
+def test_a_model_that_there_is_not_is_refused_before_anything_is_written(
+    spec: str, model: str, error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    asked = read_tournament(
+        None, overrides=Overrides(games=["kuhn"], players=[f"a={spec}", "b=random"], matches=2)
+    )
+    home = tmp_path / "h"
+    with pytest.raises(error, match=said):
+        run_tournament(asked, home=home, policy=PolicySettings(model=model))
+    assert not home.exists()
+
+
+def test_a_tournament_goes_on_with_the_model_that_it_began_with(tmp_path: Path) -> None:
+    asked = read_tournament(
+        None, overrides=Overrides(games=["kuhn"], players=["a=policy", "b=random"], matches=2)
+    )
+    with Store(tmp_path) as store:
+        store.add_tournament({**asked.to_data(), MODELS: {"policy": "other@123"}}, config_hash=asked.hash())
+    with pytest.raises(TournamentError) as error:
+        run_tournament(asked, home=tmp_path, resume=True)
+    assert str(error.value).startswith("--resume: in t1 policy was other@123, now it is tiny@")
+    assert "\n" not in str(error.value)
+    with Store(tmp_path) as store:
+        assert store.tournaments()[-1].config[MODELS] == {"policy": "other@123"} and not store.played(1)

