@@ -81,18 +81,24 @@ def models_of(specs: Iterable[str], settings: PolicySettings, *, home: Path) -> 
     Raises a `PolicyError` in one line where there is no such model, or no such adapter.
     """
     found = {}
+    model = ""
     for spec in sorted({one for one in specs if is_policy(one)}):
         asked = parse_spec(spec)
         if asked.engine != POLICY:
             found[spec] = asked.engine
             continue
-        folder = model_folder(settings, home=home)
-        if folder is None and settings.backend == "openai":
-            served_model(settings.model)
-        elif asked.adapter:
+        # Converted where it must be, as it will be anyway: before and after that it is the same model.
+        model = model or _named(settings, home=home)
+        found[spec] = model
+        if asked.adapter and settings.backend != "openai":
             adapters_in(home).resolve(asked.adapter)
-        found[spec] = settings.model if folder is None else describe_model(folder)
     return found
+
+
+def _named(settings: PolicySettings, *, home: Path) -> str:
+    if settings.backend == "openai":
+        return served_model(settings.model).engine
+    return describe_model(find_model(settings.model, cache=home / MODELS_FOLDER))
 
 
 def context_of(folder: Path | None, settings: PolicySettings) -> int:

@@ -253,9 +253,8 @@ async def _set_up(
 def _held(config: TrainConfig, checkpoints: Checkpoints) -> list[set[str]]:
     """Return the versions that each whole checkpoint needs, the newest last: a run may yet go on from any of them."""
     found = []
-    with suppress(
-        KeyError, BadCheckpoint
-    ):  # from one that is of another version nothing goes on, nor from older ones
+    # From a checkpoint of another version nothing goes on, nor from those before it.
+    with suppress(KeyError, BadCheckpoint):
         for one in checkpoints.whole():
             league = League(config.league)
             league.restore(one.facts["league"])

@@ -82,9 +82,8 @@ def _inputs(one: Pass, device: Any) -> dict[str, Any]:
     for place, tree in enumerate(trees):
         tokens[place, : len(tree.tokens)] = tree.tokens
     inputs = {"input_ids": torch.from_numpy(tokens).to(device)}
-    if all(
-        tree.is_path for tree in trees
-    ):  # without a mask attention costs half; what fills up comes after the rest
+    # Without a mask attention costs half, and what fills up comes after the rest.
+    if all(tree.is_path for tree in trees):
         return inputs
     depths = np.zeros_like(tokens)
     seen = np.zeros((len(trees), width, width), dtype=np.bool_)

@@ -110,9 +110,10 @@ def draw_credit(sheet: CreditSheet, *, names: Sequence[str], ply: int, over: boo
     now = {step.seat: step for step in sheet.at(ply)}
     sums = [team.until(ply) for team in sheet.teams]
     # A whole bar is the largest share, and no less than an equal share of a result: what is next to nothing looks so.
-    scale = max((abs(seat.credit) for team in sheet.teams for seat in team.seats), default=0.0)
-    scale = max([scale, *(abs(value) for one in sums for value in one.values())])
-    scale = max([scale, *(abs(team.result) / len(team.seats) for team in sheet.teams if team.seats)])
+    shares = [seat.credit for team in sheet.teams for seat in team.seats]
+    shares += [value for found in sums for value in found.values()]
+    shares += [team.result / len(team.seats) for team in sheet.teams if team.seats]
+    scale = max(map(abs, shares), default=0.0)
     lines: list[Line] = []
     for team, found in zip(sheet.teams, sums, strict=True):
         head: Line = [(f"Credit, {team.method} ", "dim"), (team.team, "text bold")]

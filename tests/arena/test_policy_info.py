@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from agents.errors import UnknownAdapter
 from agents.policy.chat import ChatTokenizer, describe_model
 from agents.policy.presets import SMOLLM2_PACKAGE, tiny_folder
 from agents.policy.settings import PolicySettings
 from arena import policy_info
 from arena.adapter_listing import publish
-from arena.policy_info import examine
+from arena.policy_info import examine, models_of
 from tests.agents.policy.models import save_lora, save_model
 
 Arena = Callable[..., Result]
@@ -57,6 +58,39 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     next(own.glob("*.safetensors")).unlink()
     lines = examine(PolicySettings(model=str(own)), home=tmp_path)["missing"]
     assert len(lines) == 2 and "holds no *.safetensors" in lines[0] and "holds no tokenizer.json" in lines[1]
+
+
+def test_the_models_of_specs(tmp_path: Path) -> None:
+    served = "openai:m@http://127.0.0.1:8000/v1"
+    own = save_model(tmp_path / "own")
+    settings = PolicySettings(model=str(own))
+    assert models_of(["random", served, "policy"], settings, home=tmp_path) == {
+        served: served,
+        "policy": describe_model(own),
+    }
+    with pytest.raises(UnknownAdapter, match="got 'nobody'"):
+        models_of(["policy:nobody"], settings, home=tmp_path)
+    remote = PolicySettings(backend="openai", model="m@http://127.0.0.1:8000/v1")
+    assert models_of(["policy", "policy:theirs"], remote, home=tmp_path) == {
+        "policy": served,
+        "policy:theirs": served,
+    }
+    assert models_of(["random"], PolicySettings(model="none"), home=tmp_path) == {}
+
+
+def test_a_model_that_must_be_converted_first_is_the_same_before_and_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def convert(cache: Path) -> Path:
+        if not cache.exists():
+            shutil.copytree(tiny_folder(), cache)
+        return cache
+
+    monkeypatch.setattr("agents.policy.presets._smollm2", convert)
+    settings = PolicySettings(model="smollm2")
+    first = models_of(["policy"], settings, home=tmp_path)
+    assert first["policy"].startswith("smollm2@")
+    assert models_of(["policy"], settings, home=tmp_path) == first
 
 
 def test_packages_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
