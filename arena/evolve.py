@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.curriculum.curve import Axes
+from agents.curriculum.makers import maker_for
 from agents.judges.evaluator import Evaluator
 from agents.judges.queue import FILE as QUEUE_FILE
 from agents.judges.queue import PersonQueue
@@ -31,7 +32,6 @@ from arena.evolve_log import (
     read_state,
     roll_back,
 )
-from arena.evolve_makers import maker_for
 from arena.evolve_players import adapter_of, make_actor, model_specs, pinned_spec
 from arena.evolve_proposer import Proposer
 from arena.evolve_report import write_report

@@ -26,6 +26,7 @@ from agents.credit.label_rules import attempt_labels
 from agents.curriculum.config import CurriculumConfig
 from agents.curriculum.curve import Axes
 from agents.curriculum.generator import Generator
+from agents.curriculum.makers import maker_for
 from agents.curriculum.rows import TaskRow
 from agents.curriculum.strategies import Request as Wish
 from agents.errors import BadCheckpoint, CheckpointFailed, CreditError, CurriculumError, PolicyError
@@ -42,7 +43,6 @@ from agents.training.config import TrainConfig
 from agents.training.trajectories import Step, Trajectory
 from arena.errors import TrainError
 from arena.evolve_log import Entry, LiveMemory, note, read_entries
-from arena.evolve_makers import maker_for
 from arena.train_attempts import Attempts, Tried, row_of, success_of
 from games.rng import derive_seed
 from games.tasks.check import Attempt, check, replay

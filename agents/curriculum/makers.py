@@ -23,6 +23,7 @@ from games.tasks.generate import Knobs, focused, generate
 from games.tasks.grid_layout import MAX_SIDE
 from games.tasks.similarity import Vector, features, similarity
 from games.tasks.spec import DIMENSIONS, TaskSpec
+from games.tasks.text_generate import generate_text
 
 CHILD_TRIES = 3
 """Draws of a parent's edits, before a task is generated anew."""
@@ -129,6 +130,18 @@ class GridMaker(SpecMaker):
             except BadTask:
                 return None
         return Drawn.of(spec) if request.skill in spec.skills else None
+
+
+class TextMaker(GridMaker):
+    """Makes proven text tasks, like `GridMaker`: children of the parent by edits, or new ones by knobs."""
+
+    name = "curriculum-text-2"
+    generate = staticmethod(generate_text)
+
+
+def maker_for(world: str) -> GridMaker:
+    """Return the maker of the tasks of `grid` or `text`."""
+    return TextMaker() if world == "text" else GridMaker()
 
 
 def edited(parent: TaskSpec, request: Request, seed: int) -> TaskSpec | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agents.curriculum.makers import maker_for
 from agents.curriculum.rows import AttemptRow
 from agents.errors import BadCurriculum, EngineFailed
 from agents.judges.evaluator import Evaluator
@@ -23,7 +24,6 @@ from arena.evolve import MEMORY, RUNS, evolve
 from arena.evolve_actors import Done, Job, PlannerActor, RandomActor
 from arena.evolve_config import EvolveConfig
 from arena.evolve_log import Entry, State, note, read_entries
-from arena.evolve_makers import maker_for
 from arena.evolve_players import PolicyActor
 from arena.evolve_report import METRICS, PAGE
 from games.tasks.cases import seed_case

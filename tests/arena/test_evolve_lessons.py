@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agents.curriculum.alerts import retrieval
+from agents.curriculum.makers import maker_for
 from agents.judges.evaluator import Evaluator
 from agents.judges.queue import PersonQueue
 from agents.memory import Lesson, Memory
@@ -20,7 +21,6 @@ from arena.evolve_config import EvolveConfig, LessonsSection
 from arena.evolve_figures import lesson_figures
 from arena.evolve_lessons import GAINS_NOTHING, HURTS, Tallies
 from arena.evolve_log import Entry, State, read_entries
-from arena.evolve_makers import maker_for
 from arena.evolve_players import PolicyActor
 from arena.evolve_report import PAGE
 from games.rng import derive_seed

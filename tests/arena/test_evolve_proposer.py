@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agents.curriculum.generator import Wanted
+from agents.curriculum.makers import maker_for
 from agents.curriculum.proposals import MALFORMED, OTHER_SKILL, OTHER_WORLD, TRIVIAL, UNSOLVABLE
 from agents.curriculum.strategies import Request as TaskRequest
 from agents.errors import EngineFailed
@@ -22,7 +23,6 @@ from arena.evolve_actors import PlannerActor
 from arena.evolve_config import EvolveConfig
 from arena.evolve_figures import proposer_figures
 from arena.evolve_log import Entry, State
-from arena.evolve_makers import maker_for
 from arena.evolve_players import adapter_of, model_specs, pinned_spec
 from arena.evolve_proposer import JSON, OFFERS, Proposer
 from arena.evolve_report import PAGE
