@@ -32,6 +32,11 @@ _MOVES = (
 )
 
 
+def attempt_version(style: Style) -> str:
+    """Return the version of the prompts of a style."""
+    return f"attempt/{style}/{NUMBER}"
+
+
 class AttemptPrompter:
     """Writes the prompts of one attempt.
 
@@ -56,7 +61,7 @@ class AttemptPrompter:
         self.spec = spec
         self.style = style
         self.world = spec.make_world()
-        self.version = f"attempt/{style}/{NUMBER}"
+        self.version = attempt_version(style)
         first = self.world.initial()
         longest = sorted(self.world.legal(first), key=len)[-1:] * SHOWN_ACTIONS
 

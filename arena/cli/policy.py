@@ -9,6 +9,7 @@ from arena.cli.common import (
     debug_option,
     home_option,
     json_option,
+    parse_pairs,
     print_json,
     seed_option,
     stdout_console,
@@ -45,7 +46,34 @@ policy.add_command(serve)
     type=click.IntRange(1, 1_000_000),
     default=PRETRAIN_MATCHES,
     show_default=True,
-    help="Matches of Avalon and Werewolf to learn from; six hands of Kuhn poker come on top of each.",
+    help=(
+        "Matches of Avalon and Werewolf to learn from; six hands of Kuhn poker come on top of each. "
+        "With --game, matches or attempts of each that is named."
+    ),
+)
+@click.option(
+    "--game",
+    "games",
+    multiple=True,
+    metavar="GAME[:SEATS]",
+    help=(
+        "Learn this alone: avalon, werewolf or kuhn, with SEATS at one size and by the game's own options; or tasks, "
+        "grid or text, as WORLD[:SKILL,...]. Repeatable.  [default: the three games, all sizes]"
+    ),
+)
+@click.option(
+    "--option",
+    "pairs",
+    multiple=True,
+    metavar="K=V",
+    help="An option of games that are named with SEATS; repeatable.",
+)
+@click.option(
+    "--random-share",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Of the seats, and of the attempts at tasks, so many are played by random bots and learned from too.",
 )
 @seed_option("Seed of the matches, the fresh weights and the order of training.  [default: 0]")
 @click.option(
@@ -68,6 +96,9 @@ policy.add_command(serve)
 def pretrain(
     out: Path | None,
     matches: int,
+    games: tuple[str, ...],
+    pairs: tuple[str, ...],
+    random_share: float,
     seed: int | None,
     threads: int,
     learning_rate: float | None,
@@ -80,9 +111,13 @@ def pretrain(
     The bots play all our games, and a fresh model learns to answer as they did, from the very prompts that are
     used in play. Its folder can be given as the setting policy.model. The same options and versions give the same
     weights, bit for bit.
+
+    A model of one game at one size plays that better for the same time (--game werewolf:5). With --random-share it
+    clones play of mixed strength, from which `arena train` has something to sort out.
     """
     from dataclasses import replace
 
+    from agents.policy.pretrain.mixture import Mixture, parse_source
     from agents.policy.pretrain.run import Settings, pretrain
     from agents.policy.pretrain.training import Recipe
     from arena.cli.progress import StageProgress
@@ -90,8 +125,14 @@ def pretrain(
 
     folder = out or load(file=config_file, flags={"home": home}).settings.home / "models" / "own"
     recipe = Recipe() if learning_rate is None else replace(Recipe(), learning_rate=learning_rate)
-    settings = Settings(matches=matches, seed=seed or 0, threads=threads, recipe=recipe)
+    options = parse_pairs(pairs, what="--option")
+    mixture = Mixture(tuple(dict.fromkeys(map(parse_source, games))), random_share, options)
+    settings = Settings(matches=matches, seed=seed or 0, threads=threads, recipe=recipe, mixture=mixture)
     command = f"arena policy pretrain --matches {matches} --seed {seed or 0} --threads {threads}"
+    command += "".join(f" --game {game}" for game in games)
+    command += "".join(f" --option {pair}" for pair in pairs)
+    if random_share:
+        command += f" --random-share {random_share:g}"
     if learning_rate is not None:
         command += f" --learning-rate {learning_rate:g}"
     with StageProgress() as progress:

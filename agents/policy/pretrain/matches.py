@@ -1,7 +1,8 @@
 """The data: scripted bots at play, and at each of their turns the prompt a policy would get and what it should answer.
 
 Prompts and answers are made by the code that is used in play. A quarter of the matches has random bots at some
-seats: nothing is learned from them, but everyone learns what playing against them looks like.
+seats: nothing is learned from them, but everyone learns what playing against them looks like. A mixture may also have
+random bots that are learned from (`novices`), as written play is by people of all strengths; then it has no others.
 """
 
 import random
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from agents.base import Bot, Seat
 from agents.players import make_agent
 from agents.policy.base import Message
+from agents.policy.pretrain.mixture import GAMES, Mixture, Source
 from agents.prompting.answers import answer_text
 from agents.prompting.prompter import Prompter
 from games.avalon.rules import EVIL_SEATS
@@ -20,7 +22,6 @@ from games.registry import load_game
 from games.rng import derive_seed
 from games.spaces import ActionSpace, Choice
 
-GAMES = ("avalon", "werewolf", "kuhn")
 SHARES = {"avalon": 0.4, "werewolf": 0.6, "kuhn": 6.0}
 """Matches of each game for one match of the plan; a hand of Kuhn poker is over in three moves."""
 KEPT = {"speak": 0.3, "vote": 0.6}
@@ -36,13 +37,16 @@ MIXED = 0.25
 
 
 class Plan(NamedTuple):
-    """One match to be played; seats in `guests` are random bots, from whom nothing is learned."""
+    """One match to be played: random bots sit in `guests`, from whom nothing is learned, and in `novices`."""
 
     game: str
     seats: int
     options: dict[str, Any]
     seed: int
     guests: frozenset[int]
+    novices: frozenset[int] = frozenset()
+    whole: bool = False
+    """Whether all decisions are learned from, the frequent ones too."""
 
 
 class Sample(NamedTuple):
@@ -56,31 +60,42 @@ class Sample(NamedTuple):
     answer: str
 
 
-def plans(matches: int, *, seed: int) -> list[Plan]:
+def plans(matches: int, *, seed: int, mixture: Mixture | None = None) -> list[Plan]:
     """Return the matches to play, in an order that mixes the games; the same seed gives the same plans.
 
     Args:
-        matches: matches of Avalon and Werewolf together; hands of Kuhn poker come on top, six for each.
+        matches: of each source; or, as the embedded model has it, matches of Avalon and Werewolf together, and hands
+            of Kuhn poker come on top, six for each.
         seed: of everything in the plans.
+        mixture: what is learned from; task worlds are passed over (`agents.policy.pretrain.attempts`).
     """
     rng = random.Random(derive_seed(seed, "plans"))
+    mixture = mixture or Mixture()
+    if mixture.sources:
+        counts = [(source, matches) for source in mixture.sources if source.name in GAMES]
+    else:
+        counts = [(Source(game), max(round(matches * SHARES[game]), 1)) for game in GAMES]
     made = [
-        _plan(game, rng, derive_seed(seed, game, i))
-        for game in GAMES
-        for i in range(max(round(matches * SHARES[game]), 1))
+        _plan(source, rng, derive_seed(seed, source.name, i), mixture)
+        for source, count in counts
+        for i in range(count)
     ]
     rng.shuffle(made)
     return made
 
 
-def _plan(game: str, rng: random.Random, seed: int) -> Plan:
-    sizes = SIZES[game]
-    seats = rng.choices(list(sizes), list(sizes.values()))[0]
-    options = _OPTIONS[game](seats, rng)
+def _plan(source: Source, rng: random.Random, seed: int, mixture: Mixture) -> Plan:
+    game, seats, options = source.name, source.seats, dict(mixture.options)
+    if seats is None:
+        sizes = SIZES[game]
+        seats = rng.choices(list(sizes), list(sizes.values()))[0]
+        options = _OPTIONS[game](seats, rng)
     guests: frozenset[int] = frozenset()
-    if rng.random() < MIXED:
+    if not mixture.random and rng.random() < MIXED:
         guests = frozenset(rng.sample(range(seats), rng.randint(1, seats - 1)))
-    return Plan(game, seats, options, seed, guests)
+    chance = random.Random(derive_seed(seed, "novices"))
+    novices = frozenset(seat for seat in range(seats) if chance.random() < mixture.random)
+    return Plan(game, seats, options, seed, guests, novices, whole=source.seats is not None)
 
 
 def _avalon(seats: int, rng: random.Random) -> dict[str, Any]:
@@ -117,7 +132,7 @@ _OPTIONS: dict[str, Callable[[int, random.Random], dict[str, Any]]] = {
 
 
 def play(plan: Plan, *, budget_tokens: int, count: Callable[[str], int]) -> Iterator[Sample]:
-    """Play a match and yield the scripted seats' decisions: not those without a choice, nor all of the frequent ones.
+    """Play a match and yield the decisions, but for the guests', those without a choice and many of the frequent ones.
 
     Args:
         plan: the match.
@@ -131,7 +146,8 @@ def play(plan: Plan, *, budget_tokens: int, count: Callable[[str], int]) -> Iter
     prompters: list[Prompter] = []
     for index in range(plan.seats):
         seat = Seat(game, plan.seats, state.options, index, derive_seed(plan.seed, "seat", index))
-        bot = make_agent("random" if index in plan.guests else "scripted", seat)
+        guessing = index in plan.guests or index in plan.novices
+        bot = make_agent("random" if guessing else "scripted", seat)
         assert isinstance(bot, Bot)
         bots.append(bot)
         prompters.append(Prompter(seat, style="compact", budget_tokens=budget_tokens, count=count))
@@ -152,7 +168,8 @@ def play(plan: Plan, *, budget_tokens: int, count: Callable[[str], int]) -> Iter
             assert action is not None, "a bot always decides"
             actions[index] = action
             forced = isinstance(space, Choice) and len(space.options) == 1
-            if index not in plan.guests and not forced and rng.random() < KEPT.get(space.label, 1.0):
+            kept = 1.0 if plan.whole else KEPT.get(space.label, 1.0)
+            if index not in plan.guests and not forced and rng.random() < kept:
                 messages = prompters[index].messages(turn, want="action")
                 yield Sample(
                     plan.game, space.label, teams[index], messages, space, answer_text(space, action)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -11,18 +12,23 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from agents.base import Seat
 from agents.errors import EngineMissing
 from agents.policy.chat import ChatTokenizer, one_line
 from agents.policy.presets import TINY
+from agents.policy.pretrain.attempts import AttemptPlan, attempt_plans, demonstrate
 from agents.policy.pretrain.evaluate import score
-from agents.policy.pretrain.matches import GAMES, Plan, Sample, plans, play
+from agents.policy.pretrain.matches import Plan, Sample, plans, play
+from agents.policy.pretrain.mixture import GAMES, WORLDS, Mixture
 from agents.policy.pretrain.model import CONTEXT_TOKENS, make_model
 from agents.policy.pretrain.packing import Encoded, Pack, pack
 from agents.policy.pretrain.tokenizer import make_tokenizer
 from agents.policy.pretrain.training import Point, Recipe, kind_weights, steps_of, train
 from agents.policy.pretrain.words import common_words, count_words
 from agents.policy.quiet import hush
+from agents.prompting.attempts import attempt_version
 from agents.prompting.prompter import Prompter
+from games.registry import load_game
 from games.rng import derive_seed
 
 PROVENANCE = "provenance.json"
@@ -43,16 +49,27 @@ class Settings:
     """What decides the weights, beside the versions of the libraries.
 
     Args:
-        matches: matches of Avalon and Werewolf to learn from.
+        matches: matches of Avalon and Werewolf to learn from; with a mixture, matches or attempts of each source.
         seed: of the matches, the fresh weights and the order of training.
         threads: of torch; another number may round otherwise.
         recipe: how to train.
+        mixture: what is learned from.
     """
 
     matches: int
     seed: int = 0
     threads: int = 1
     recipe: Recipe = field(default_factory=Recipe)
+    mixture: Mixture = field(default_factory=Mixture)
+
+    def plans(self, matches: int, *, seed: int) -> list["Plan | AttemptPlan"]:
+        """Return so many matches, and attempts, of the mixture."""
+        made: list[Plan | AttemptPlan] = [*plans(matches, seed=seed, mixture=self.mixture)]
+        tried = attempt_plans(matches, seed=seed, mixture=self.mixture)
+        if tried:
+            made += tried
+            random.Random(derive_seed(seed, "order")).shuffle(made)
+        return made
 
 
 class _Encoder:
@@ -98,7 +115,7 @@ def pretrain(out: Path, settings: Settings, *, command: str, progress: Progress)
     torch.set_num_threads(settings.threads)
     transformers.utils.logging.disable_progress_bar()
     try:
-        chosen = plans(settings.matches, seed=settings.seed)
+        chosen = settings.plans(settings.matches, seed=settings.seed)
         tokenizer = _tokenizer(out, chosen)
         encoder = _Encoder(tokenizer)
         packs = _packs(chosen, encoder, progress)
@@ -119,9 +136,9 @@ def pretrain(out: Path, settings: Settings, *, command: str, progress: Progress)
         torch.set_num_threads(before)
     provenance = {
         "command": command,
-        "settings": asdict(settings),
+        "settings": _recorded(settings),
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS}},
-        "prompts": prompt_versions(),
+        "prompts": prompt_versions(settings.mixture.names),
         "data": {
             "matches": dict(sorted(Counter(plan.game for plan in chosen).items())),
             "decisions": dict(sorted(Counter(kind for tree in packs for kind in tree.kinds).items())),
@@ -143,11 +160,19 @@ def pretrain(out: Path, settings: Settings, *, command: str, progress: Progress)
     return provenance
 
 
-def _tokenizer(out: Path, chosen: Sequence[Plan]) -> ChatTokenizer:
+def _recorded(settings: Settings) -> dict[str, Any]:
+    """Return the settings as data; the mixture where it is not the embedded model's."""
+    made = asdict(settings)
+    if settings.mixture == Mixture():
+        del made["mixture"]
+    return made
+
+
+def _tokenizer(out: Path, chosen: Sequence[Plan | AttemptPlan]) -> ChatTokenizer:
     """Write the tokenizer whose words are those of the first matches, and read it back as play does."""
     texts: list[str] = []
-    for game in GAMES:
-        for plan in [plan for plan in chosen if plan.game == game][:VOCABULARY_MATCHES]:
+    for name in dict.fromkeys(plan.game for plan in sorted(chosen, key=_rank)):
+        for plan in [plan for plan in chosen if plan.game == name][:VOCABULARY_MATCHES]:
             for sample in _samples(plan):
                 texts += (*(message.content for message in sample.messages), sample.answer)
     out.mkdir(parents=True, exist_ok=True)
@@ -155,12 +180,18 @@ def _tokenizer(out: Path, chosen: Sequence[Plan]) -> ChatTokenizer:
     return ChatTokenizer(out)
 
 
-def _samples(plan: Plan) -> Iterator[Sample]:
+def _rank(plan: Plan | AttemptPlan) -> int:
+    return (*GAMES, *WORLDS).index(plan.game)
+
+
+def _samples(plan: Plan | AttemptPlan) -> Iterator[Sample]:
     assert TINY.budget_tokens is not None
+    if isinstance(plan, AttemptPlan):
+        return demonstrate(plan, budget_tokens=TINY.budget_tokens, count=count_words)
     return play(plan, budget_tokens=TINY.budget_tokens, count=count_words)
 
 
-def _packs(chosen: Sequence[Plan], encoder: _Encoder, progress: Progress) -> list[Pack]:
+def _packs(chosen: Sequence[Plan | AttemptPlan], encoder: _Encoder, progress: Progress) -> list[Pack]:
     """Play and pack, match by match; the short hands of Kuhn poker are packed together."""
     packs: list[Pack] = []
     hands: list[Encoded] = []
@@ -177,8 +208,8 @@ def _packs(chosen: Sequence[Plan], encoder: _Encoder, progress: Progress) -> lis
 
 def _held_out(settings: Settings, encoder: _Encoder, progress: Progress) -> list[Encoded]:
     count = max(round(settings.matches * HELD_OUT_SHARE), 2)
-    chosen = plans(count, seed=derive_seed(settings.seed, "held out"))
-    chosen.sort(key=lambda plan: GAMES.index(plan.game))
+    chosen = settings.plans(count, seed=derive_seed(settings.seed, "held out"))
+    chosen.sort(key=_rank)
     progress("held-out matches", 0, len(chosen), "")
     return [encoder(sample) for plan in chosen for sample in _samples(plan)]
 
@@ -190,16 +221,17 @@ def _report(progress: Progress) -> Callable[[Point, int], None]:
     return report
 
 
-def prompt_versions() -> list[str]:
-    from agents.base import Seat
-    from games.registry import load_game
-
+def prompt_versions(names: Sequence[str] = GAMES) -> list[str]:
+    """Return the versions of the compact prompts of games and worlds."""
     made = []
-    for name in GAMES:
+    for name in names:
+        if name in WORLDS:
+            made.append(attempt_version("compact"))
+            continue
         game = load_game(name)
         seat = Seat(game, game.default_seats, game.parse_options(None), 0, 0)
         made.append(Prompter(seat, style="compact", budget_tokens=64, count=count_words).version)
-    return made
+    return list(dict.fromkeys(made))
 
 
 def _version(name: str) -> str:
