@@ -133,6 +133,11 @@ def _check(config: TrainConfig, policy: PolicySettings) -> None:
         for spec in specs:
             if config.games and not any(plays(spec, game.game) for game in config.games):
                 raise TrainError(f"{where}.opponents: {spec!r} plays none of the run's games")
+    if config.credit.method == "shapley":
+        for key, spec in (("reference", config.credit.reference), ("stand_in", config.credit.stand_in)):
+            for game in config.games:
+                if spec is not None and not plays(spec, game.game):
+                    raise TrainError(f"credit.{key}: {spec!r} does not play {game.game}")
 
 
 def _agree(config: TrainConfig, folder: Path, *, resume: bool, adopt: bool) -> None:

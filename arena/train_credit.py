@@ -89,8 +89,17 @@ class Credits:
         if not config.games or credit.method == "none":
             yield cls(config)
         elif credit.method == "shapley":
-            settings_of = {"steps": False, "error": credit.error, "seed": config.seed, "policies": policies}
-            yield cls(config, method=make_method("shapley", reference=credit.reference, **settings_of))
+            method = make_method(
+                "shapley",
+                reference=credit.reference,
+                stand_in=credit.stand_in,
+                least=credit.replicates,
+                error=credit.error,
+                steps=False,
+                seed=config.seed,
+                policies=policies if credit.stand_in is None else None,
+            )
+            yield cls(config, method=method)
         else:
             async with AsyncExitStack() as stack:
                 labellers = {

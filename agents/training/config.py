@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agents.policy.spec import is_policy
 from agents.training.settings import AdvantageSettings, LearnerSettings
 from games.rng import MAX_SEED
 
@@ -205,6 +206,17 @@ class CreditSettings(_Section):
     reference: str = Field(
         default="random", min_length=1, description="Whose decisions stand in for a seat's (shapley)."
     )
+    stand_in: str | None = Field(
+        default=None,
+        min_length=1,
+        description=(
+            "A bot that plays on in replays for the learner, which is far cheaper than the model; "
+            "by default the learner itself (shapley)."
+        ),
+    )
+    replicates: int = Field(
+        default=4, ge=2, le=32, description="Replays of each coalition, at the fewest (shapley)."
+    )
     error: float = Field(
         default=0.25,
         gt=0,
@@ -214,6 +226,15 @@ class CreditSettings(_Section):
     share: float = Field(
         default=1.0, gt=0, le=1, description="Share of the matches whose results are divided so (shapley)."
     )
+
+    @model_validator(mode="after")
+    def _bots(self) -> Self:
+        for name, spec in (("stand_in", self.stand_in), ("reference", self.reference)):
+            if self.stand_in is not None and spec is not None and is_policy(spec):
+                raise ValueError(
+                    f"{name}: got {spec!r}, but with stand_in no model plays in replays: name a bot"
+                )
+        return self
 
 
 class Questioning(_Section):

@@ -84,6 +84,16 @@ def test_the_example_trains_and_its_run_can_be_looked_at(arena: Arena, tmp_path:
         ("games = [{game = 'kuhn', seats = 5}]", (), "seats"),
         ("games = [{game = 'kuhn'}]\n[league]\nbots = 1\nopponents = ['nobody']", (), "nobody"),
         (
+            "games = [{game = 'kuhn'}]\n[credit]\nmethod = 'shapley'\nreference = 'planner'",
+            (),
+            "credit.reference: 'planner' does not play kuhn",
+        ),
+        (
+            "games = [{game = 'kuhn'}]\n[credit]\nmethod = 'shapley'\nstand_in = 'nobody'",
+            (),
+            "nobody",
+        ),
+        (
             "games = [{game = 'kuhn'}]\n[evaluation]\nopponents = ['planner']",
             (),
             "plays none of the run's games",
