@@ -61,11 +61,13 @@ class Variant:
         return cls(name.strip(), tuple(sets.split()))
 
 
-def run(path: Path, variant: Variant, seed: int, *, home: Path, sets: Sequence[str]) -> list[dict[str, Any]]:
+def run(
+    path: Path, variant: Variant, seed: int, *, home: Path, sets: Sequence[str], model: str = "tiny"
+) -> list[dict[str, Any]]:
     """Return the metrics of one run, which is begun, gone on with, or read."""
     name = f"{variant.name}-{seed}"
     config = load(path, sets=[f"seed={seed}", f'name="{name}"', *sets, *variant.sets])
-    settings = Settings(home=home, policy=PolicySettings(threads=1, device="cpu"))
+    settings = Settings(home=home, policy=PolicySettings(threads=1, device="cpu", model=model))
     folder = home / RUNS / name
     if config.budget.updates is None:
         raise SystemExit(f"{path}: budget.updates is needed, for variants are compared by updates")
@@ -139,6 +141,7 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=positive, default=5, help="runs of each variant")
     parser.add_argument("--first", type=positive, default=1, help="the first seed")
     parser.add_argument("--home", type=Path, help="where the runs are kept; by default nowhere")
+    parser.add_argument("--model", default="tiny", help="as of arena train: whose weights are trained")
     parser.add_argument(
         "--set", dest="sets", action="append", default=[], help="as of arena train, in all variants"
     )
@@ -155,7 +158,10 @@ def main(args: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = flags.home or Path(folder)
         lines = {
-            variant.name: [run(flags.file, variant, seed, home=home, sets=flags.sets) for seed in seeds]
+            variant.name: [
+                run(flags.file, variant, seed, home=home, sets=flags.sets, model=flags.model)
+                for seed in seeds
+            ]
             for variant in variants
         }
     found = {name: [curves(one) for one in runs] for name, runs in lines.items()}
