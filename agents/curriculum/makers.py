@@ -114,6 +114,8 @@ class GridMaker(SpecMaker):
     """Makes proven grid tasks: children of the parent by `games.tasks.edits`, or new ones by knobs."""
 
     name = "curriculum-grid-2"
+    skills: tuple[str, ...] = SKILLS
+    """Those that its tasks may take."""
     generate: Callable[[int, Knobs], TaskSpec] = staticmethod(generate)
 
     def make(self, request: Request, *, seed: int, memory: Memory) -> Drawn | None:
@@ -136,6 +138,7 @@ class TextMaker(GridMaker):
     """Makes proven text tasks, like `GridMaker`: children of the parent by edits, or new ones by knobs."""
 
     name = "curriculum-text-2"
+    skills = tuple(skill for skill in SKILLS if skill != "dodge")  # no patrols go about there
     generate = staticmethod(generate_text)
 
 

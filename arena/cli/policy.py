@@ -58,7 +58,8 @@ policy.add_command(serve)
     metavar="GAME[:SEATS]",
     help=(
         "Learn this alone: avalon, werewolf or kuhn, with SEATS at one size and by the game's own options; or tasks, "
-        "grid or text, as WORLD[:SKILL,...]. Repeatable.  [default: the three games, all sizes]"
+        "grid or text, as WORLD[:SKILL,...]. With SEATS all decisions are learned from, else a share of the frequent "
+        "ones. Repeatable.  [default: the three games, all sizes]"
     ),
 )
 @click.option(
@@ -66,14 +67,17 @@ policy.add_command(serve)
     "pairs",
     multiple=True,
     metavar="K=V",
-    help="An option of games that are named with SEATS; repeatable.",
+    help="An option of all games that are named with SEATS; repeatable.",
 )
 @click.option(
     "--random-share",
     type=click.FloatRange(0, 1),
     default=0.0,
     show_default=True,
-    help="Of the seats, and of the attempts at tasks, so many are played by random bots and learned from too.",
+    help=(
+        "Of the seats, and of the attempts at tasks, so many are played by random bots and learned from too; without "
+        "it a quarter of the matches has random bots that are not."
+    ),
 )
 @seed_option("Seed of the matches, the fresh weights and the order of training.  [default: 0]")
 @click.option(
@@ -112,9 +116,10 @@ def pretrain(
     used in play. Its folder can be given as the setting policy.model. The same options and versions give the same
     weights, bit for bit.
 
-    A model of one game at one size plays that better for the same time (--game werewolf:5). With --random-share it
-    clones play of mixed strength, from which `arena train` has something to sort out.
+    With --game werewolf:5 a model learns that game at that size alone. With --random-share it clones play of mixed
+    strength, from which `arena train` has something to sort out.
     """
+    import shlex
     from dataclasses import replace
 
     from agents.policy.pretrain.mixture import Mixture, parse_source
@@ -126,15 +131,16 @@ def pretrain(
     folder = out or load(file=config_file, flags={"home": home}).settings.home / "models" / "own"
     recipe = Recipe() if learning_rate is None else replace(Recipe(), learning_rate=learning_rate)
     options = parse_pairs(pairs, what="--option")
-    mixture = Mixture(tuple(dict.fromkeys(map(parse_source, games))), random_share, options)
+    mixture = Mixture(tuple(map(parse_source, games)), random_share, options)
     settings = Settings(matches=matches, seed=seed or 0, threads=threads, recipe=recipe, mixture=mixture)
-    command = f"arena policy pretrain --matches {matches} --seed {seed or 0} --threads {threads}"
-    command += "".join(f" --game {game}" for game in games)
-    command += "".join(f" --option {pair}" for pair in pairs)
+    given = ["--matches", str(matches), "--seed", str(seed or 0), "--threads", str(threads)]
+    given += [part for game in games for part in ("--game", game)]
+    given += [part for pair in pairs for part in ("--option", pair)]
     if random_share:
-        command += f" --random-share {random_share:g}"
+        given += ["--random-share", repr(random_share)]
     if learning_rate is not None:
-        command += f" --learning-rate {learning_rate:g}"
+        given += ["--learning-rate", repr(learning_rate)]
+    command = shlex.join(["arena", "policy", "pretrain", *given])
     with StageProgress() as progress:
         made = pretrain(folder, settings, command=command, progress=progress)
     if as_json:

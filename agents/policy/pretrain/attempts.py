@@ -1,7 +1,7 @@
 """The data of task worlds: bots of the ladder at tasks, and at each step the prompt a policy would get.
 
-Tasks are as easy as the curriculum begins with; the bots are three rungs of `agents.bots.ladder` in equal parts, and
-random ones as a mixture has them.
+Tasks are as easy as the curriculum begins with; the bots are the three rungs of `agents.bots.ladder` between `random`
+and `far` in equal parts, and random ones as a mixture has them.
 """
 
 import random
@@ -51,7 +51,7 @@ def attempt_plans(attempts: int, *, seed: int, mixture: Mixture) -> list[Attempt
 
 def _plan(source: Source, seed: int, random_share: float) -> AttemptPlan:
     chance = random.Random(seed)
-    skill = chance.choice(source.skills or CurriculumConfig().skills)
+    skill = chance.choice(source.skills or maker_for(source.name).skills)
     rung = "random" if chance.random() < random_share else chance.choice(DEMONSTRATORS)
     return AttemptPlan(source.name, skill, chance.choice(LEVELS), rung, seed)
 

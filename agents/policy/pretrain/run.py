@@ -49,7 +49,7 @@ class Settings:
     """What decides the weights, beside the versions of the libraries.
 
     Args:
-        matches: matches of Avalon and Werewolf to learn from; with a mixture, matches or attempts of each source.
+        matches: of Avalon and Werewolf to learn from; where a mixture names sources, matches or attempts of each.
         seed: of the matches, the fresh weights and the order of training.
         threads: of torch; another number may round otherwise.
         recipe: how to train.
@@ -62,8 +62,8 @@ class Settings:
     recipe: Recipe = field(default_factory=Recipe)
     mixture: Mixture = field(default_factory=Mixture)
 
-    def plans(self, matches: int, *, seed: int) -> list["Plan | AttemptPlan"]:
-        """Return so many matches, and attempts, of the mixture."""
+    def plans(self, matches: int, *, seed: int) -> list[Plan | AttemptPlan]:
+        """Return the matches, and attempts, of the mixture, by its own way of counting."""
         made: list[Plan | AttemptPlan] = [*plans(matches, seed=seed, mixture=self.mixture)]
         tried = attempt_plans(matches, seed=seed, mixture=self.mixture)
         if tried:

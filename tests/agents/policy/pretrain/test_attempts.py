@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from agents.curriculum.config import CurriculumConfig
+from agents.curriculum.makers import maker_for
 from agents.policy.pretrain.attempts import DEMONSTRATORS, LEVELS, attempt_plans, demonstrate
 from agents.policy.pretrain.mixture import Mixture, Source
 from agents.policy.pretrain.words import count_words
@@ -19,7 +19,14 @@ def test_plans_mix_skills_levels_and_demonstrators() -> None:
     rungs = Counter(plan.rung for plan in made)
     assert rungs.keys() == {"random", *DEMONSTRATORS} and abs(rungs["random"] / 800 - 0.25) < 0.05
     every = attempt_plans(200, seed=1, mixture=Mixture((Source("text"), Source("kuhn"))))
-    assert len(every) == 200 and {plan.skill for plan in every} == set(CurriculumConfig().skills)
+    assert len(every) == 200 and {plan.skill for plan in every} == set(maker_for("text").skills)
+
+
+def test_every_skill_of_every_world_has_tasks() -> None:
+    for world in ("grid", "text"):
+        for skill in maker_for(world).skills:
+            for plan in attempt_plans(2, seed=5, mixture=Mixture((Source(world, skills=(skill,)),))):
+                assert list(demonstrate(plan, budget_tokens=384, count=count_words)), plan
 
 
 def test_steps_are_legal_and_asked_as_training_asks() -> None:
