@@ -1,19 +1,18 @@
 """`arena train`: a run is set up, or taken up again, and everything is closed at its end."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agents.curriculum.config import CurriculumConfig
-from agents.errors import BadCheckpoint
+from agents.errors import BadCheckpoint, PlayerError
 from agents.policy.adapters import FOLDER, AdapterStore, check_base
 from agents.policy.chat import ChatTokenizer
 from agents.policy.presets import find_model
 from agents.policy.service import MODELS_FOLDER, Policies, playing
-from agents.policy.settings import PolicySettings
 from agents.policy.spec import POLICY, is_policy, parse_spec
 from agents.training.alarms import Alarms
 from agents.training.checkpoint import Checkpoint, Checkpoints
@@ -79,7 +78,7 @@ async def train(
     Raises `TrainError` and the errors of whatever takes part, each in one line.
     """
     folder = settings.home / RUNS / config.name
-    _check(config, settings.policy)
+    _check(config, settings)
     with hold(
         folder,
         name="lock",
@@ -113,11 +112,11 @@ async def train(
             )
 
 
-def _check(config: TrainConfig, policy: PolicySettings) -> None:
+def _check(config: TrainConfig, settings: Settings) -> None:
     """Raise for what cannot be, before anything is written or loaded."""
-    if policy.backend == "openai":
+    if settings.policy.backend == "openai":
         raise TrainError("policy.backend: got openai, but only a model on this machine can be trained")
-    if policy.backend == "vllm" and config.learner.weights == "all":
+    if settings.policy.backend == "vllm" and config.learner.weights == "all":
         raise TrainError(
             'learner.weights: got "all", but vllm plays LoRA adapters alone: weights = "lora", or '
             "policy.backend = transformers"
@@ -127,17 +126,30 @@ def _check(config: TrainConfig, policy: PolicySettings) -> None:
     for game in config.games:
         rules = load_game(game.game)
         rules.new(seed=0, seats=game.seats or rules.default_seats, options=game.options)
-        for spec in (*config.league.opponents, *config.evaluation.opponents):
-            plays(spec, game.game)
+    store = AdapterStore(settings.home / FOLDER)
+    for where, spec in _named(config):
+        try:
+            at = [plays(spec, game.game) for game in config.games]
+        except PlayerError as error:
+            raise TrainError(f"{where}: {error}") from None
+        if is_policy(spec) and (adapter := parse_spec(spec).adapter):
+            store.resolve(adapter)
+        if where.startswith("credit"):
+            if at and not all(at):
+                game = config.games[at.index(False)]
+                raise TrainError(f"{where}: {spec!r} does not play {game.game}")
+        elif at and not any(at):
+            raise TrainError(f"{where}: {spec!r} plays none of the run's games")
+
+
+def _named(config: TrainConfig) -> Iterator[tuple[str, str]]:
+    """Yield the players that a configuration names, each with where it does."""
     for where, specs in (("league", config.league.opponents), ("evaluation", config.evaluation.opponents)):
-        for spec in specs:
-            if config.games and not any(plays(spec, game.game) for game in config.games):
-                raise TrainError(f"{where}.opponents: {spec!r} plays none of the run's games")
+        yield from ((f"{where}.opponents", spec) for spec in specs)
     if config.credit.method == "shapley":
-        for key, spec in (("reference", config.credit.reference), ("stand_in", config.credit.stand_in)):
-            for game in config.games:
-                if spec is not None and not plays(spec, game.game):
-                    raise TrainError(f"credit.{key}: {spec!r} does not play {game.game}")
+        yield "credit.reference", config.credit.reference
+        if config.credit.stand_in is not None:
+            yield "credit.stand_in", config.credit.stand_in
 
 
 def _agree(config: TrainConfig, folder: Path, *, resume: bool, adopt: bool) -> None:
@@ -269,7 +281,7 @@ def _held(config: TrainConfig, checkpoints: Checkpoints) -> list[set[str]]:
 
 def _specs(config: TrainConfig) -> Sequence[str]:
     """Return the specs of the models that must run: the learner's, and those of opponents."""
-    others = {spec for spec in (*config.league.opponents, *config.evaluation.opponents) if is_policy(spec)}
+    others = {spec for _, spec in _named(config) if is_policy(spec)}
     return [POLICY, *sorted(others - {POLICY})]
 
 

@@ -93,7 +93,7 @@ class Credits:
                 "shapley",
                 reference=credit.reference,
                 stand_in=credit.stand_in,
-                least=credit.replicates,
+                least=credit.least_replicates,
                 error=credit.error,
                 steps=False,
                 seed=config.seed,

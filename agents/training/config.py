@@ -18,6 +18,8 @@ from games.rng import MAX_SEED
 DEFAULT_MINUTES = 10.0
 MAX_MATCHES = 100_000
 """Matches in one update."""
+FOREIGN = ("human", "ws")
+"""Players that are not made here."""
 
 Action = Literal["ignore", "note", "back_off", "stop"]
 """What an alarm does: nothing, a line in the metrics, a smaller step as well, or the end of the run."""
@@ -163,7 +165,7 @@ class LeagueSettings(_Section):
         if self.itself == 0 and self.bots == 0:
             raise ValueError("itself and bots are 0: at first there are no past versions to play")
         for spec in self.opponents:
-            if spec.partition(":")[0] in ("human", "ws"):
+            if spec.partition(":")[0] in FOREIGN:
                 raise ValueError(f"opponents: got {spec!r}, which nobody is there to play")
         return self
 
@@ -210,11 +212,11 @@ class CreditSettings(_Section):
         default=None,
         min_length=1,
         description=(
-            "A bot that plays on in replays for the learner, which is far cheaper than the model; "
-            "by default the learner itself (shapley)."
+            "A bot that plays on in replays for every model: far cheaper, and shares then tell what decisions were "
+            "worth had the bot played on; by default the models play on themselves (shapley)."
         ),
     )
-    replicates: int = Field(
+    least_replicates: int = Field(
         default=4, ge=2, le=32, description="Replays of each coalition, at the fewest (shapley)."
     )
     error: float = Field(
@@ -226,15 +228,6 @@ class CreditSettings(_Section):
     share: float = Field(
         default=1.0, gt=0, le=1, description="Share of the matches whose results are divided so (shapley)."
     )
-
-    @model_validator(mode="after")
-    def _bots(self) -> Self:
-        for name, spec in (("stand_in", self.stand_in), ("reference", self.reference)):
-            if self.stand_in is not None and spec is not None and is_policy(spec):
-                raise ValueError(
-                    f"{name}: got {spec!r}, but with stand_in no model plays in replays: name a bot"
-                )
-        return self
 
 
 class Questioning(_Section):
@@ -394,6 +387,15 @@ class TrainConfig(_Section):
             raise ValueError("rollout.deals: got 0, but games are to be played")
         if self.start.weights == "fresh" and self.learner.weights != "all":
             raise ValueError('learner.weights: fresh weights are trained as a whole: weights = "all"')
+        stand_in = self.credit.stand_in
+        for key, spec in (("stand_in", stand_in), ("reference", self.credit.reference)):
+            if spec is not None:
+                if spec.partition(":")[0] in FOREIGN:
+                    raise ValueError(f"credit.{key}: got {spec!r}, which nobody is there to play")
+                if stand_in is not None and is_policy(spec):
+                    raise ValueError(
+                        f"credit.{key}: got {spec!r}, but with credit.stand_in no model plays in replays: name a bot"
+                    )
         tried = self.tasks.tasks and self.tasks.has("attributing")
         if self.games and self.credit.method == "adca" and tried:
             own, other = self.credit.alpha, self.tasks.attributing.alpha

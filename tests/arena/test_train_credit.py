@@ -201,7 +201,7 @@ def test_the_judges_and_methods_of_a_configuration_are_opened(tmp_path: Path) ->
     found = asyncio.run(opened(method="shapley", error=0.5))
     assert isinstance(found._method, Shapley) and found._method.settings.error == 0.5
     assert found._method.policies is not None and found._method.settings.least == 4
-    found = asyncio.run(opened(method="shapley", stand_in="scripted", replicates=2))
+    found = asyncio.run(opened(method="shapley", stand_in="scripted", least_replicates=2))
     assert found._method.policies is None
     assert (found._method.settings.stand_in, found._method.settings.least) == ("scripted", 2)
     with pytest.raises(BadLabels, match="there is no trained judge"):

@@ -3,7 +3,6 @@ from pydantic import ValidationError
 
 from agents.training.config import (
     Budget,
-    CreditSettings,
     LeagueSettings,
     PlayedGame,
     Rollout,
@@ -67,12 +66,12 @@ def test_each_mechanism_is_a_switch_of_its_own() -> None:
             r"tasks.attributing.alpha: got 0.1, but games are labelled with credit.alpha 0.2",
         ),
         (
-            lambda: CreditSettings(stand_in="policy:a"),
-            "stand_in: got 'policy:a', but with stand_in no model plays in replays",
+            lambda: TrainConfig(games=KUHN, credit={"stand_in": "policy:a"}),
+            "credit.stand_in: got 'policy:a', but with credit.stand_in no model plays in replays",
         ),
         (
-            lambda: CreditSettings(stand_in="scripted", reference="policy"),
-            "reference: got 'policy', but with stand_in",
+            lambda: TrainConfig(games=KUHN, credit={"stand_in": "scripted", "reference": "policy"}),
+            "credit.reference: got 'policy', but with credit.stand_in",
         ),
         (lambda: TrainConfig(), "there is nothing to train on"),
         (lambda: TrainConfig(games=KUHN, rollout=Rollout(deals=0)), "games are to be played"),

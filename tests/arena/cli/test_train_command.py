@@ -68,6 +68,30 @@ def test_the_example_trains_and_its_run_can_be_looked_at(arena: Arena, tmp_path:
     assert played.exit_code == 0, played.output
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "sets", "measured"),
+    [
+        ("werewolf", ("rollout.deals=1", "rollout.plays=2", "evaluation.deals=1"), "against"),
+        ("avalon", ("rollout.deals=1", "rollout.plays=2", "evaluation.deals=1"), "against"),
+        (
+            "tasks",
+            ("tasks.tasks=1", "tasks.attempts=2", "tasks.validation=1", "tasks.questioning.pool=4"),
+            "tasks",
+        ),
+    ],
+)
+def test_the_examples_train_any_model(
+    arena: Arena, tmp_path: Path, name: str, sets: tuple[str, ...], measured: str
+) -> None:
+    given = [part for one in (*sets, "budget.updates=1", "tensorboard=false") for part in ("--set", one)]
+    done = arena("train", ROOT / "examples" / f"train_{name}.toml", *given, "--home", tmp_path, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["run"], told["stopped_by"], told["updates"]) == (name, "updates", 1)
+    assert told["latest"][measured]
+
+
 @pytest.mark.parametrize(
     ("text", "sets", "message"),
     [
@@ -91,7 +115,17 @@ def test_the_example_trains_and_its_run_can_be_looked_at(arena: Arena, tmp_path:
         (
             "games = [{game = 'kuhn'}]\n[credit]\nmethod = 'shapley'\nstand_in = 'nobody'",
             (),
-            "nobody",
+            "credit.stand_in: player: got 'nobody'",
+        ),
+        (
+            "games = [{game = 'kuhn'}]\n[credit]\nstand_in = 'human'",
+            (),
+            "credit.stand_in: got 'human', which nobody is there to play",
+        ),
+        (
+            "games = [{game = 'kuhn'}]\n[credit]\nmethod = 'shapley'\nreference = 'policy:none'",
+            (),
+            "none",
         ),
         (
             "games = [{game = 'kuhn'}]\n[evaluation]\nopponents = ['planner']",
@@ -113,7 +147,7 @@ def test_a_file_that_means_nothing_is_told_in_one_line(
     assert done.exit_code in (1, 2), done.output
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1 and message in lines[0], lines
-    assert done.stdout == ""
+    assert done.stdout == "" and not list((tmp_path / "home").rglob("run.json"))
 
 
 def test_a_run_that_is_not_there_is_told_in_one_line(arena: Arena, tmp_path: Path) -> None:
