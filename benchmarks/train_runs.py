@@ -13,7 +13,7 @@ planned, which favours them. The level is taken as known, though it comes from t
 is narrow.
 
     python -m benchmarks.train_runs examples/train_kuhn.toml --seeds 5 --home /tmp/runs
-    python -m benchmarks.train_runs FILE --variant 'outcome' --variant 'adca: tasks.attributing.enabled=true'
+    python -m benchmarks.train_runs FILE --model FOLDER --variant outcome --variant 'adca: credit.method=adca'
 
 A run that was interrupted goes on where it stopped, and one that is done is read; so several processes may share the
 seeds of one home (`--first`) and the whole is printed at the end.
@@ -29,6 +29,9 @@ from typing import Any
 
 import numpy as np
 
+from agents.policy.chat import describe_model
+from agents.policy.presets import find_model
+from agents.policy.service import MODELS_FOLDER
 from agents.policy.settings import PolicySettings
 from arena.config import Settings
 from arena.train import RUNS, train
@@ -76,6 +79,10 @@ def run(
         raise SystemExit(
             f"{folder}: was made with the configuration {digest[:12]}, this one is {config.digest[:12]}"
         )
+    fresh = config.start.weights == "fresh"  # then the run has a model of its own
+    asked = describe_model(find_model(model, cache=home / MODELS_FOLDER))
+    if known and not fresh and (base := read_run(folder)["model"]) != asked:
+        raise SystemExit(f"{folder}: was made with the model {base}, this one is {asked}")
     if not any(line["kind"] == "stop" and line["why"] in DONE for line in read_metrics(folder)):
         asyncio.run(train(config, settings=settings, resume=known, report=_say(name)))
     return [{**line, "planned": config.budget.updates} for line in read_metrics(folder)]

@@ -2,10 +2,11 @@
 
 import importlib
 import importlib.util
+from pathlib import Path
 
 import pytest
 
-from benchmarks import flat_cost
+from benchmarks import flat_cost, train_ends, train_runs
 from benchmarks._measure import PEERS_HINT, Sample, Side, Spread, Work, interleave, ratios, table, verdict
 from benchmarks.flat_cost import Line
 
@@ -156,3 +157,31 @@ def test_line_tells_flat_from_growing_and_from_restless() -> None:
     assert flat.verdict(20, limit=0.05, form=".0%").startswith("flat")
     assert growing.verdict(20, limit=0.05, form=".0%").startswith("GROWS")
     assert restless.verdict(20, limit=0.05, form=".0%").startswith("undecided")
+
+
+def test_runs_of_training_are_made_read_and_measured_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text(
+        "games = [{game = 'kuhn'}]\ntensorboard = false\nbudget.updates = 1\n"
+        "rollout = {deals = 2, plays = 2}\nlearner = {weights = 'all', threads = 1}\n"
+        "evaluation = {opponents = ['equilibrium', 'policy'], deals = 2}\n"
+    )
+    given = [str(file), "--seeds", "2", "--home", str(tmp_path), "--variant", "own: learner.lr=0.01"]
+    train_runs.main(given)
+    made = capsys.readouterr().out
+    assert "own-2, update 1" in made and "| own " in made and "against equilibrium, all sides" in made
+    train_runs.main(given)  # done, so read
+    assert "own-2, update" not in (read := capsys.readouterr().out) and "| own " in read
+    with pytest.raises(SystemExit, match="was made with the configuration"):
+        train_runs.main([*given, "--set", "rollout.plays=3"])
+    (tmp_path / "runs" / "own-1" / "run.json").write_text(
+        (tmp_path / "runs" / "own-1" / "run.json").read_text().replace('"model": "tiny@', '"model": "other@')
+    )
+    with pytest.raises(SystemExit, match="was made with the model other@"):
+        train_runs.main(given)
+    capsys.readouterr()
+    train_ends.main([str(file), "--seeds", "2", "--home", str(tmp_path), "--variant", "own", "--deals", "3"])
+    told = capsys.readouterr().out
+    assert "own-1: kuhn equilibrium" in told and "| kuhn | policy      | all " in told
