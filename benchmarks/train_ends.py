@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.policy.service import Policies
-from agents.policy.settings import PolicySettings
 from agents.policy.spec import POLICY
 from agents.training.config import TrainConfig
 from arena.config import Settings
 from arena.train_evaluate import against, interval
 from arena.train_file import load
 from benchmarks._measure import machine, positive, table
+from benchmarks.train_runs import policy_arguments, policy_settings
 from games.rng import derive_seed
 
 Points = dict[tuple[str, str, str], float]
@@ -62,12 +62,12 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=positive, default=5, help="runs")
     parser.add_argument("--first", type=positive, default=1, help="the first seed")
     parser.add_argument("--home", type=Path, required=True, help="where the runs are")
-    parser.add_argument("--model", default="tiny", help="that the runs began with")
+    policy_arguments(parser)
     parser.add_argument("--variant", default="run", help="whose runs")
     parser.add_argument("--deals", type=positive, default=200, help="of each run, against each opponent")
     flags = parser.parse_args(args)
     print(machine("evoke-arena", "torch"))
-    settings = Settings(home=flags.home, policy=PolicySettings(threads=1, device="cpu", model=flags.model))
+    settings = Settings(home=flags.home, policy=policy_settings(flags))
     pairs = []
     for seed in range(flags.first, flags.first + flags.seeds):
         deals = (f"seed={derive_seed(seed, 'ends') % 10**9}", f"evaluation.deals={flags.deals}")

@@ -64,13 +64,27 @@ class Variant:
         return cls(name.strip(), tuple(sets.split()))
 
 
+def policy_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what says how the model is played."""
+    parser.add_argument("--model", default="tiny", help="as of arena train: whose weights are trained")
+    parser.add_argument(
+        "--policy", action="append", default=[], metavar="K=V", help="a setting of the section policy"
+    )
+
+
+def policy_settings(flags: argparse.Namespace) -> PolicySettings:
+    """Return how the model is played, on one thread of the processor."""
+    given = dict(one.partition("=")[::2] for one in flags.policy)
+    return PolicySettings.model_validate({"threads": 1, "device": "cpu", "model": flags.model, **given})
+
+
 def run(
-    path: Path, variant: Variant, seed: int, *, home: Path, sets: Sequence[str], model: str = "tiny"
+    path: Path, variant: Variant, seed: int, *, home: Path, sets: Sequence[str], policy: PolicySettings
 ) -> list[dict[str, Any]]:
     """Return the metrics of one run, which is begun, gone on with, or read."""
     name = f"{variant.name}-{seed}"
     config = load(path, sets=[f"seed={seed}", f'name="{name}"', *sets, *variant.sets])
-    settings = Settings(home=home, policy=PolicySettings(threads=1, device="cpu", model=model))
+    settings = Settings(home=home, policy=policy)
     folder = home / RUNS / name
     if config.budget.updates is None:
         raise SystemExit(f"{path}: budget.updates is needed, for variants are compared by updates")
@@ -80,7 +94,7 @@ def run(
             f"{folder}: was made with the configuration {digest[:12]}, this one is {config.digest[:12]}"
         )
     fresh = config.start.weights == "fresh"  # then the run has a model of its own
-    asked = describe_model(find_model(model, cache=home / MODELS_FOLDER))
+    asked = describe_model(find_model(policy.model, cache=home / MODELS_FOLDER))
     if known and not fresh and (base := read_run(folder)["model"]) != asked:
         raise SystemExit(f"{folder}: was made with the model {base}, this one is {asked}")
     if not any(line["kind"] == "stop" and line["why"] in DONE for line in read_metrics(folder)):
@@ -148,7 +162,7 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=positive, default=5, help="runs of each variant")
     parser.add_argument("--first", type=positive, default=1, help="the first seed")
     parser.add_argument("--home", type=Path, help="where the runs are kept; by default nowhere")
-    parser.add_argument("--model", default="tiny", help="as of arena train: whose weights are trained")
+    policy_arguments(parser)
     parser.add_argument(
         "--set", dest="sets", action="append", default=[], help="as of arena train, in all variants"
     )
@@ -161,13 +175,13 @@ def main(args: Sequence[str] | None = None) -> None:
     flags = parser.parse_args(args)
     variants = [Variant.of(text) for text in flags.variants or ["run"]]
     seeds = range(flags.first, flags.first + flags.seeds)
+    policy = policy_settings(flags)
     print(machine("evoke-arena", "torch"))
     with tempfile.TemporaryDirectory() as folder:
         home = flags.home or Path(folder)
         lines = {
             variant.name: [
-                run(flags.file, variant, seed, home=home, sets=flags.sets, model=flags.model)
-                for seed in seeds
+                run(flags.file, variant, seed, home=home, sets=flags.sets, policy=policy) for seed in seeds
             ]
             for variant in variants
         }
