@@ -86,6 +86,29 @@ def test_a_league_meets_bots_and_past_versions_on_both_sides(tmp_path: Path) -> 
     assert past <= kept, "who is in the league stays on the disk"
 
 
+def test_bots_play_on_in_replays_for_every_model(tmp_path: Path) -> None:
+    config = small(
+        budget={"updates": 1},
+        start={"weights": "model"},
+        games=[{"game": "werewolf", "seats": 5, "options": {"speech_rounds": 0}}],
+        rollout={"deals": 1, "plays": 2, "seeds": []},
+        league={"itself": 0, "bots": 1, "opponents": ["policy"]},
+        credit={
+            "method": "shapley",
+            "reference": "scripted",
+            "stand_in": "scripted",
+            "least_replicates": 2,
+            "error": 100,
+        },
+        evaluation={"nash_conv": False},
+    )
+    run(config, tmp_path)
+    (update,) = lines(tmp_path, "update")
+    cost = update["judge"]
+    assert (cost["matches"], cost["model_calls"], cost["neutral"]) == (1, 0, {})
+    assert 2 <= cost["replays"] <= 2 * 15, "each coalition of four but the whole one twice, at the most"
+
+
 def test_all_matches_of_a_deal_have_one_opponent_and_every_side_is_sat_on(tmp_path: Path) -> None:
     from agents.training.league import League
 
