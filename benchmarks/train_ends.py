@@ -1,4 +1,4 @@
-"""What runs of training came to, measured again on deals of their own: many more than a run spends on itself.
+"""What runs of training came to, measured again on deals that they have not met.
 
 Reads the runs that `benchmarks.train_runs` left in a home, and plays the model that each began with (`policy`) and its
 last version against the evaluation's opponents, each deal from every side. Every run has deals of its own, which it
@@ -17,10 +17,10 @@ from agents.policy.service import Policies
 from agents.policy.spec import POLICY
 from agents.training.config import TrainConfig
 from arena.config import Settings
-from arena.train_evaluate import against, interval
+from arena.train_evaluate import against
 from arena.train_file import load
 from benchmarks._measure import machine, positive, table
-from benchmarks.train_runs import policy_arguments, policy_settings
+from benchmarks.train_runs import mean_told, policy_arguments, policy_settings
 from games.rng import derive_seed
 
 Points = dict[tuple[str, str, str], float]
@@ -80,14 +80,8 @@ def main(args: Sequence[str] | None = None) -> None:
     for key in pairs[0][0]:
         sides = [[pair[at][key] for pair in pairs] for at in (0, 1)]
         gains = [last - first for first, last in zip(*sides, strict=True)]
-        rows.append([*key, str(len(pairs)), *map(_mean, sides), _mean(gains, sign="+")])
+        rows.append([*key, str(len(pairs)), *map(mean_told, sides), mean_told(gains, sign=True)])
     print(table(["game", "against", "as", "runs", "began with", "last version", "difference"], rows))
-
-
-def _mean(values: Sequence[float], *, sign: str = "") -> str:
-    low, high = interval(values)
-    around = "" if low is None or high is None else f" ({low:{sign}.3f} to {high:{sign}.3f})"
-    return f"{sum(values) / len(values):{sign}.3f}{around}"
 
 
 if __name__ == "__main__":

@@ -202,7 +202,7 @@ def _print_gains(found: Mapping[str, Sequence[Mapping[str, Curve]]]) -> None:
                 starts, ends = ([end[1] for end in side] for side in zip(*both, strict=True))
                 updates = sorted({f"{first[0]} to {last[0]}" for first, last in both})
                 gains = [end - start for start, end in zip(starts, ends, strict=True)]
-                told = [_mean(starts), _mean(ends), _mean(gains, sign=True)]
+                told = [mean_told(starts), mean_told(ends), mean_told(gains, sign=True)]
                 rows.append([variant, name, str(len(both)), " / ".join(updates), *told])
     print(table(["variant", "what", "seeds", "updates", "first", "last", "difference"], rows))
 
@@ -234,7 +234,7 @@ def _print_reached(
             needed[variant] = [float(most) if at is None else at for at, most in own]
             ratio = "1" if variant == first else _ratio(needed[variant], needed[first])
             never = f"{sum(at is None for at, _ in own)} of {len(own)}"
-            rows.append([name, variant, f"{level:.3f}", _mean(needed[variant], digits=1), never, ratio])
+            rows.append([name, variant, f"{level:.3f}", mean_told(needed[variant], digits=1), never, ratio])
     heads = ["what", "variant", "level", "updates to reach it", "never", f"part of {first}'s"]
     print(table(heads, rows))
 
@@ -255,7 +255,7 @@ def _print_time(found: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> N
             shares["learn"].append(total["learn"] / total["all"])
             shares["idle"].append(1 - total["sampler_busy"] / total["all"])
         if shares["all"]:
-            rows.append([variant, *(_mean(values, digits=2) for values in shares.values())])
+            rows.append([variant, *(mean_told(values, digits=2) for values in shares.values())])
     print(table(["variant", "seconds an update", "playing", "learning", "the sampler idle"], rows))
 
 
@@ -270,7 +270,8 @@ def _ratio(values: Sequence[float], others: Sequence[float]) -> str:
     return f"{np.mean(values) / max(float(np.mean(others)), 1e-9):.2f} ({low:.2f} to {high:.2f})"
 
 
-def _mean(values: Sequence[float], *, digits: int = 3, sign: bool = False) -> str:
+def mean_told(values: Sequence[float], *, digits: int = 3, sign: bool = False) -> str:
+    """Return a mean and Student's 95 % interval as they are printed."""
     low, high = interval(values)
     plus = "+" if sign else ""
     around = "" if low is None or high is None else f" ({low:{plus}.{digits}f} to {high:{plus}.{digits}f})"

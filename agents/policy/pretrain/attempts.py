@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from agents.bots.ladder import RUNGS, Climber
+from agents.bots.ladder import RUNGS, attempt
 from agents.curriculum.config import CurriculumConfig
 from agents.curriculum.curve import Axes
 from agents.curriculum.makers import knobs_for, maker_for
@@ -19,7 +19,6 @@ from agents.prompting.attempts import AttemptPrompter
 from games.errors import BadTask
 from games.rng import derive_seed
 from games.spaces import Choice
-from games.tasks.goals import OPEN
 from games.tasks.spec import TaskSpec
 
 LEVELS = (0.0, 0.5, 1.0)
@@ -68,20 +67,15 @@ def demonstrate(plan: AttemptPlan, *, budget_tokens: int, count: Callable[[str],
     if spec is None:
         return
     prompter = AttemptPrompter(spec, style="compact", budget_tokens=budget_tokens, count=count)
-    world, goal = prompter.world, spec.goal
-    bot, chance = Climber(RUNGS[plan.rung], world, goal), random.Random(derive_seed(plan.seed, "bot"))
+    world = prompter.world
+    actions = attempt(spec, RUNGS[plan.rung], seed=derive_seed(plan.seed, "bot"), world=world).actions
     state = world.initial()
-    progress = goal.start(world.facts(state))
-    actions: list[str] = []
-    while len(actions) < spec.budget and goal.status(progress) == OPEN and world.lost(state) is None:
+    for done, action in enumerate(actions):
         legal = tuple(world.legal(state))
-        action = bot.act(state, progress, chance)
         if len(legal) > 1:
-            messages = prompter.messages(state, actions)
+            messages = prompter.messages(state, actions[:done])
             yield Sample(plan.game, "step", plan.skill, messages, Choice(legal, label="step"), action)
-        actions.append(action)
         state = world.step(state, action)
-        progress = goal.fold(progress, world.facts(state))
 
 
 def _task(plan: AttemptPlan) -> TaskSpec | None:

@@ -72,7 +72,7 @@ def parse_source(text: str) -> Source:
     """Read `GAME`, `GAME:SEATS`, `WORLD` or `WORLD:SKILL,SKILL`. Raises `BadModel` in one line."""
     name, colon, rest = text.strip().partition(":")
     if name in WORLDS:
-        return Source(name, skills=_skills(text, rest.split(",")) if colon else maker_for(name).skills)
+        return Source(name, skills=_skills(text, name, rest.split(",")) if colon else ())
     if name not in GAMES:
         raise BadModel(f"--game: got {text[:60]!r}, allowed are {', '.join((*GAMES, *WORLDS))}")
     if not colon:
@@ -84,8 +84,8 @@ def parse_source(text: str) -> Source:
     return Source(name, seats=int(rest))
 
 
-def _skills(text: str, given: Sequence[str]) -> tuple[str, ...]:
-    known = maker_for(text.strip().partition(":")[0]).skills
+def _skills(text: str, world: str, given: Sequence[str]) -> tuple[str, ...]:
+    known = maker_for(world).skills
     if unknown := [skill for skill in given if skill not in known]:
         raise BadModel(
             f"--game: got {text[:60]!r}, {unknown[0]!r} is no skill there; they are {', '.join(known)}"

@@ -7,14 +7,12 @@ from agents.policy.pretrain.matches import plans, play
 from agents.policy.pretrain.mixture import GAMES, Mixture, Source, parse_source
 from agents.policy.pretrain.words import count_words
 from games.errors import BadOption
-from games.tasks.difficulty import SKILLS
 
 
 def test_sources_are_read_as_they_are_written() -> None:
     assert parse_source("avalon") == Source("avalon")
     assert parse_source("werewolf:5") == Source("werewolf", seats=5)
-    assert parse_source("grid") == Source("grid", skills=SKILLS)
-    assert parse_source("text").skills == tuple(skill for skill in SKILLS if skill != "dodge")
+    assert parse_source("grid") == Source("grid")
     assert parse_source("grid:fetch,navigate,fetch") == Source("grid", skills=("fetch", "navigate"))
 
 
