@@ -63,6 +63,7 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--first", type=positive, default=1, help="the first seed")
     parser.add_argument("--home", type=Path, required=True, help="where the runs are")
     policy_arguments(parser)
+    parser.add_argument("--set", dest="sets", action="append", default=[], help="as of arena train")
     parser.add_argument("--variant", default="run", help="whose runs")
     parser.add_argument("--deals", type=positive, default=200, help="of each run, against each opponent")
     flags = parser.parse_args(args)
@@ -70,8 +71,8 @@ def main(args: Sequence[str] | None = None) -> None:
     settings = Settings(home=flags.home, policy=policy_settings(flags))
     pairs = []
     for seed in range(flags.first, flags.first + flags.seeds):
-        deals = (f"seed={derive_seed(seed, 'ends') % 10**9}", f"evaluation.deals={flags.deals}")
-        config = load(flags.file, sets=deals)
+        fresh = (f"seed={derive_seed(seed, 'ends') % 10**9}", f"evaluation.deals={flags.deals}")
+        config = load(flags.file, sets=[*flags.sets, *fresh])
         pairs.append(asyncio.run(ends(config, run=f"{flags.variant}-{seed}", settings=settings)))
         first, last = pairs[-1]
         told = ", ".join(f"{' '.join(key)} {first[key]:.3f} to {last[key]:.3f}" for key in first)

@@ -182,6 +182,9 @@ def test_runs_of_training_are_made_read_and_measured_again(
     with pytest.raises(SystemExit, match="was made with the model other@"):
         train_runs.main(given)
     capsys.readouterr()
-    train_ends.main([str(file), "--seeds", "2", "--home", str(tmp_path), "--variant", "own", "--deals", "3"])
+    ends = [str(file), "--seeds", "2", "--home", str(tmp_path), "--variant", "own", "--deals", "3"]
+    train_ends.main(ends)
     told = capsys.readouterr().out
     assert "own-1: kuhn equilibrium" in told and "| kuhn | policy      | all " in told
+    train_ends.main([*ends, "--set", "evaluation.opponents=['policy']"])
+    assert "equilibrium" not in (told := capsys.readouterr().out) and "own-1: kuhn policy" in told
