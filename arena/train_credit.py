@@ -133,7 +133,8 @@ class Credits:
         if self._labellers or any(map(any, attempts.labels)):
             alpha = credit.alpha if self._labellers else tasks.attributing.alpha
             found.labels = labels
-            found.process = partial(_fused, settings=AdcaSettings(alpha=alpha, bound=credit.bound))
+            fusing = AdcaSettings(alpha=alpha, bound=credit.bound, discount=credit.discount)
+            found.process = partial(_fused, settings=fusing)
         return found
 
     async def _label(self, rollouts: Rollouts, labels: list[list[float]], found: Divided) -> None:

@@ -11,10 +11,12 @@ gives steps a credit instead of a label, that):
     r_{i,t} = alpha * z_{i,t}, plus A_i at the last step
     a_{i,t} = sum over s >= t of r_{i,s}                          A_i + the process part P_{i,t}
 
-Standard deviations are those of the population. Two things are added here. Neutral steps (not labelled, or a label
+Standard deviations are those of the population. Three things are added here. Neutral steps (not labelled, or a label
 that could not be read) are left out of mu and sigma and get z = 0, so they say nothing. And the process part is held
 within `bound` times the outcome advantage: |P_{i,t}| <= bound * |A_i|, so with a bound below 1 no label turns the
-sign of an outcome; where A_i is 0 there is no sign to outweigh, and |P_{i,t}| <= bound.
+sign of an outcome; where A_i is 0 there is no sign to outweigh, and |P_{i,t}| <= bound. And labels of later steps may
+count less: P_{i,t} = alpha * z_{i,t} + discount * P_{i,t+1}. With a discount of 0 a step answers for its own label
+alone, which is far less noisy where a label says all that is known of its step.
 
 Worked: labels [G, B] and [B, B, G], outcomes 1 and 0, alpha 0.1 give mu = -1/6 and sigma = sqrt(35)/6, and the
 advantages [1.0338, 0.9155] and [-1.0507, -0.9662, -0.8817].
@@ -23,6 +25,7 @@ advantages [1.0338, 0.9155] and [-1.0507, -0.9662, -0.8817].
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from numbers import Real
 
 import numpy as np
@@ -43,17 +46,21 @@ class AdcaSettings:
         alpha: weight of a standardised label, in standard deviations of the outcome; 0 leaves the outcome alone.
         bound: the most that process may take from or add to an outcome advantage, as a share of it; from 1 on it may
             turn its sign.
+        discount: what the labels of later steps count for a step, from one step to the next.
 
     Raises `BadCredit`.
     """
 
     alpha: float = 0.1
     bound: float = 0.5
+    discount: float = 1.0
 
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("bound", self.bound)):
             if not 0 <= value < math.inf:
                 raise BadCredit(f"adca {name}: got {value!r}, a finite number of at least 0 is needed")
+        if not 0 <= self.discount <= 1:
+            raise BadCredit(f"adca discount: got {self.discount!r}, 0 to 1 is allowed")
 
 
 def advantages(
@@ -63,7 +70,7 @@ def advantages(
 
     Args:
         trajectories: of each its outcome (any unit) and its steps' labels, 1, 0 or -1 (or credits, 0 being neutral).
-        settings: alpha and bound.
+        settings: alpha, bound and discount.
 
     Raises `BadCredit` for an outcome or a label that is not a finite number.
     """
@@ -79,7 +86,7 @@ def fuse(
     Args:
         outcome: the outcome advantage of each trajectory, in standard deviations, whatever its baseline.
         labels: the labels of its steps.
-        settings: alpha and bound.
+        settings: alpha, bound and discount.
 
     Raises `BadCredit` as `advantages`.
     """
@@ -88,10 +95,16 @@ def fuse(
         raise BadCredit(f"adca: got {len(outcome)} outcomes and labels of {len(labels)} trajectories")
     fused = []
     for known, process in zip(_finite(outcome), standardise_labels(labels), strict=True):
-        sums = settings.alpha * np.cumsum(process[::-1])[::-1]
+        sums = settings.alpha * _discounted(process, settings.discount)
         limit = settings.bound * (abs(known) if known else 1.0)
         fused.append([float(value) for value in known + np.clip(sums, -limit, limit)])
     return fused
+
+
+def _discounted(process: Floats, discount: float) -> Floats:
+    """Return of every step its own value and those of the later ones, which count `discount` from step to step."""
+    backwards = accumulate(process[::-1], lambda later, own: own + discount * later)
+    return np.fromiter(backwards, np.float64, len(process))[::-1]
 
 
 def standardise(outcomes: Sequence[float]) -> list[float]:

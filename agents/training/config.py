@@ -205,6 +205,12 @@ class CreditSettings(_Section):
         le=10,
         description="The most that labels may add to an advantage, as a part of it (adca).",
     )
+    discount: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="What labels of later steps count for a step; 0: each step answers for its own alone (adca).",
+    )
     reference: str = Field(
         default="random", min_length=1, description="Whose decisions stand in for a seat's (shapley)."
     )

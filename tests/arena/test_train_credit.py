@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.credit.adca import fuse
+from agents.credit.adca import AdcaSettings, fuse
 from agents.credit.base import Cost, Credit, SeatCredit
 from agents.credit.labels import SeatLabels, StepLabel
 from agents.errors import BadLabels, NotRebuilt
@@ -115,7 +115,7 @@ def test_without_a_method_outcomes_are_as_they_are(tmp_path: Path) -> None:
 
 
 def test_labels_reach_their_steps_and_are_fused(tmp_path: Path) -> None:
-    config = small(credit={"method": "adca", "alpha": 0.2})
+    config = small(credit={"method": "adca", "alpha": 0.2, "bound": 0.4, "discount": 0.5})
     rollouts = _rollouts(_played("kuhn", 2, tmp_path))
     found = _divide(Credits(config, labellers={"kuhn": Says()}), rollouts)
     assert found.labels == [[-1.0, 0.0], [1.0, 0.0]]
@@ -125,8 +125,10 @@ def test_labels_reach_their_steps_and_are_fused(tmp_path: Path) -> None:
     steps = advantages(more, settings=settings, labels=[*found.labels, *found.labels], process=found.process)
     assert len(steps) == 4 and all(len(row) == 2 for row in steps)
     assert found.process is not None
-    settled = found.process([1.0, -1.0], [[1.0, 1.0], [-1.0, 1.0]])
-    assert settled != fuse([1.0, -1.0], [[1.0, 1.0], [-1.0, 1.0]]), "the weight is the configuration's"
+    group: list[list[float]] = [[1.0, 1.0], [-1.0, 1.0]]
+    as_configured = fuse([1.0, -1.0], group, AdcaSettings(alpha=0.2, bound=0.4, discount=0.5))
+    assert found.process([1.0, -1.0], group) == as_configured
+    assert as_configured != fuse([1.0, -1.0], group, AdcaSettings(alpha=0.2, bound=0.4))
 
 
 def test_a_judge_that_fails_leaves_all_neutral_and_is_counted(tmp_path: Path) -> None:

@@ -40,6 +40,18 @@ def test_without_a_bound_in_reach_process_is_a_plain_suffix_sum() -> None:
     assert steps == pytest.approx([1 + 0.5 * (z[0] + z[1] + z[2]), 1 + 0.5 * (z[1] + z[2]), 1 + 0.5 * z[2]])
 
 
+def test_a_discount_lets_labels_of_later_steps_count_less() -> None:
+    labels: list[list[int]] = [[1, 0, -1], [-1, 1]]
+    z = standardise_labels(labels)[0]
+    for discount, process in (
+        (0.0, [z[0], 0.0, z[2]]),
+        (0.5, [z[0] + 0.25 * z[2], 0.5 * z[2], z[2]]),
+        (1.0, [z[0] + z[2], z[2], z[2]]),
+    ):
+        (steps, _) = fuse([1.0, -1.0], labels, AdcaSettings(alpha=0.5, bound=100, discount=discount))
+        assert steps == pytest.approx([1 + 0.5 * value for value in process])
+
+
 @given(GROUPS, st.floats(0, 10), st.floats(0, 0.99))
 def test_process_never_outweighs_the_outcome(
     group: list[tuple[float, list[int]]], alpha: float, bound: float
@@ -144,11 +156,16 @@ def test_other_labels_are_refused(label: Any) -> None:
         advantages([(1.0, [label])])
 
 
-@pytest.mark.parametrize("name", ["alpha", "bound"])
+@pytest.mark.parametrize("name", ["alpha", "bound", "discount"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.1])
 def test_settings_that_mean_nothing_are_refused(name: str, value: float) -> None:
     with pytest.raises(BadCredit, match=f"adca {name}: got"):
         AdcaSettings(**{name: value})
+
+
+def test_a_discount_is_at_most_one() -> None:
+    with pytest.raises(BadCredit, match=r"adca discount: got 1\.5, 0 to 1 is allowed"):
+        AdcaSettings(discount=1.5)
 
 
 def test_a_step_is_spread_over_its_tokens() -> None:
