@@ -17,7 +17,8 @@ from agents.match import MatchResult, play
 from arena.clocks import TurnClock
 from arena.errors import MatchAbandoned
 from arena.frames import SharedEvent
-from arena.hub import Hub, MatchInfo
+from arena.hub import Hub
+from arena.watcher import MatchInfo
 from clients.protocol.messages import Over, WireEvent
 from games.base import Event, View
 from games.referee import Entry, Input, Referee, Turn

@@ -20,10 +20,10 @@ from arena.errors import RequestRefused
 from arena.frames import Frame, acted_frame
 from arena.hold import Hold
 from arena.host import Host
-from arena.hub import Watcher
 from arena.limits import JOIN, MESSAGE
 from arena.live import RemoteAgent
 from arena.lobby import Applicant
+from arena.watcher import Watcher
 from clients.errors import ProtocolError
 from clients.protocol.codec import SUBPROTOCOLS, decode, encode
 from clients.protocol.messages import (

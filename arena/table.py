@@ -20,13 +20,14 @@ from arena import hosted
 from arena.contest import Contest
 from arena.desk import Desk, Together
 from arena.hosted import HostedMatch, HostedSeat
-from arena.hub import Hub, MatchInfo
+from arena.hub import Hub
 from arena.live import Clock, Clocks, LiveMatch, RemoteAgent, Stopwatch, over_message
 from arena.lobby import Applicant, Setup, claim_of
 from arena.owed import Owed
 from arena.report import MatchReport, match_report, result_of
 from arena.schedule import MatchPlan
 from arena.store import Store
+from arena.watcher import MatchInfo
 from games.base import State
 from games.errors import ArenaError
 from games.referee import DEFAULT_RETRIES, Entry, Referee

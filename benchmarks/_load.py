@@ -164,7 +164,7 @@ async def server(arguments: argparse.Namespace) -> None:
 
 async def _pace(made: Any, command: dict[str, Any]) -> dict[str, Any]:
     """Publish a real match's entries as if its players took a twentieth of a second for each event."""
-    from arena.hub import MatchInfo
+    from arena.watcher import MatchInfo
 
     match, public = str(command["match"]), _public_entries(int(command["events"]))
     if not command["go"]:

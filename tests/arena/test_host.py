@@ -14,12 +14,13 @@ from arena.contest import OnlineTournament
 from arena.desk import Desk
 from arena.errors import StoreError, TournamentError
 from arena.host import Host
-from arena.hub import Hub, Watcher
+from arena.hub import Hub
 from arena.live import LiveMatch, RemoteAgent
 from arena.report import points
 from arena.store import FAILED, FINISHED, Store
 from arena.swiss import Swiss
 from arena.table import HostSettings
+from arena.watcher import Watcher
 from clients.protocol.codec import MSGPACK, decode
 from clients.protocol.messages import Acted, Challenged, Error, Frames, Left, Seated, Stale, Turn, Waiting
 from games.base import Event

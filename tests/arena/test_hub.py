@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from arena.clocks import TurnClock
 from arena.errors import RequestRefused
-from arena.hub import Hub, MatchInfo, Watcher, allowed
+from arena.hub import Hub
+from arena.watcher import MatchInfo, Watcher, allowed
 from clients.protocol.codec import JSON, MAX_BATCH, MSGPACK, decode
 from clients.protocol.messages import Error, Frames, Snapshot
 from games.base import Event

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents.base import Decision, Gone, Seat
-from arena.hub import MatchInfo
 from arena.live import Clocks, RemoteAgent, Stopwatch
+from arena.watcher import MatchInfo
 from games.base import Event
 from games.referee import Input, Turn
 from games.registry import load_game
