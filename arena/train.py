@@ -134,7 +134,7 @@ def _check(config: TrainConfig, settings: Settings) -> None:
             raise TrainError(f"{where}: {error}") from None
         if is_policy(spec) and (adapter := parse_spec(spec).adapter):
             store.resolve(adapter)
-        if where.startswith("credit"):
+        if where.startswith("credit") or where.endswith("mates"):
             if at and not all(at):
                 game = config.games[at.index(False)]
                 raise TrainError(f"{where}: {spec!r} does not play {game.game}")
@@ -146,6 +146,9 @@ def _named(config: TrainConfig) -> Iterator[tuple[str, str]]:
     """Yield the players that a configuration names, each with where it does."""
     for where, specs in (("league", config.league.opponents), ("evaluation", config.evaluation.opponents)):
         yield from ((f"{where}.opponents", spec) for spec in specs)
+    for where, mates in (("league", config.league.mates), ("evaluation", config.evaluation.mates)):
+        if mates is not None:
+            yield f"{where}.mates", mates
     if config.credit.method == "shapley":
         yield "credit.reference", config.credit.reference
         if config.credit.stand_in is not None:

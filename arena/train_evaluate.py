@@ -1,7 +1,8 @@
 """How good the learner is: matches against fixed opponents, and in small games what a best response would gain.
 
 The deals of an evaluation are the same every time, so that two evaluations of a run are compared on equal luck. Every
-deal is played from each side; what is stated is over deals, for the matches of one deal are not independent.
+deal is played from each side, or beside mates from each seat; what is stated is over deals, for the matches of one deal
+are not independent.
 """
 
 from collections import defaultdict
@@ -23,7 +24,16 @@ from arena.report import MatchReport
 from arena.runner import MatchJob
 from arena.schedule import MatchPlan
 from arena.standings import wilson
-from arena.train_rollouts import LEARNER, OPPONENT, Planned, play, plays, seating_by_side
+from arena.train_rollouts import (
+    LEARNER,
+    MATE,
+    OPPONENT,
+    Planned,
+    play,
+    plays,
+    seating_beside,
+    seating_by_side,
+)
 from games.registry import load_game
 from games.rng import derive_seed
 
@@ -72,17 +82,27 @@ def plan(config: TrainConfig, *, spec: str, update: int) -> list[tuple[PlayedGam
             for deal in range(config.evaluation.deals):
                 seed = derive_seed(config.seed, "evaluation", game.game, deal)
                 teams = rules.new(seed=seed, seats=seats, options=game.options).teams()
-                for side in dict.fromkeys(teams):
+                for name, seating in _seatings(teams, beside=config.evaluation.mates is not None):
+                    players = {LEARNER: spec, OPPONENT: opponent}
+                    if config.evaluation.mates is not None and MATE in seating:
+                        players[MATE] = config.evaluation.mates
                     job = MatchJob(
-                        f"e{update}-{opponent}-d{deal}-{side}",
-                        MatchPlan(len(jobs), game.game, seed, deal, 0, seating=seating_by_side(teams, side)),
+                        f"e{update}-{opponent}-d{deal}-{name}",
+                        MatchPlan(len(jobs), game.game, seed, deal, 0, seating=seating),
                         len(teams),
-                        {LEARNER: spec, OPPONENT: opponent},
+                        players,
                         options=dict(game.options),
                     )
                     jobs.append(Planned(job, opponent))
             found.append((game, opponent, jobs))
     return found
+
+
+def _seatings(teams: Sequence[str], *, beside: bool) -> list[tuple[str, tuple[str, ...]]]:
+    """Return, by the name of its side or the number of its seat, where the learner sits in the matches of a deal."""
+    if beside:
+        return [(str(seat), seating_beside(teams, seat)) for seat in range(len(teams))]
+    return [(side, seating_by_side(teams, side)) for side in dict.fromkeys(teams)]
 
 
 async def against(

@@ -26,7 +26,7 @@ from replays.errors import RecordError
 from replays.reader import read_record
 from replays.record import SUFFIX, Record
 
-LEARNER, OPPONENT = "learner", "opponent"
+LEARNER, OPPONENT, MATE = "learner", "opponent", "mate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class Rollouts:
 def plan(config: TrainConfig, *, update: int, spec: str, league: League, folder: Path) -> list[Planned]:
     """Return the matches of an update. What is planned follows from the seed, the update and the league.
 
-    All matches of a deal have the same opponent, and the learner sits on each side in turn.
+    All matches of a deal have the same opponent, and the learner sits on each side in turn; beside mates, on one seat
+    of it after the other.
 
     Args:
         config: of the run.
@@ -81,11 +82,19 @@ def plan(config: TrainConfig, *, update: int, spec: str, league: League, folder:
         sides = list(dict.fromkeys(teams))
         for play in range(config.rollout.plays):
             name = f"u{update}-d{place}-p{play}"
-            alone = member.spec == ITSELF
-            seating = seating_by_side(teams, "" if alone else sides[play % len(sides)])
             players = {LEARNER: spec}
-            if member.spec != ITSELF:
+            if member.spec == ITSELF:
+                seating = seating_by_side(teams, "")
+            else:
                 players[OPPONENT] = member.spec
+                side, turn = sides[play % len(sides)], play // len(sides)
+                if config.league.mates is None:
+                    seating = seating_by_side(teams, side)
+                else:
+                    own = seats_of(teams, side)
+                    seating = seating_beside(teams, own[(place + turn) % len(own)])
+                    if MATE in seating:
+                        players[MATE] = config.league.mates
             job = MatchJob(
                 name,
                 MatchPlan(len(found), game.game, seed, place, update, seating=seating),
@@ -116,6 +125,17 @@ def plays(spec: str, game: str) -> bool:
 def seating_by_side(teams: Sequence[str], side: str) -> tuple[str, ...]:
     """Return who sits where: the learner on one side, or everywhere where `side` is empty."""
     return tuple(LEARNER if side in ("", team) else OPPONENT for team in teams)
+
+
+def seats_of(teams: Sequence[str], side: str) -> list[int]:
+    """Return the seats of a side."""
+    return [seat for seat, team in enumerate(teams) if team == side]
+
+
+def seating_beside(teams: Sequence[str], seat: int) -> tuple[str, ...]:
+    """Return who sits where: the learner on one seat, mates on the others of its side."""
+    own = (MATE if team == teams[seat] else OPPONENT for team in teams)
+    return tuple(LEARNER if place == seat else name for place, name in enumerate(own))
 
 
 async def play(

@@ -7,9 +7,9 @@ run may be given more time without becoming another run.
 import hashlib
 import json
 import math
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from agents.policy.spec import is_policy
 from agents.training.settings import AdvantageSettings, LearnerSettings
@@ -27,6 +27,16 @@ Action = Literal["ignore", "note", "back_off", "stop"]
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _present(spec: str) -> str:
+    if spec.partition(":")[0] in FOREIGN:
+        raise ValueError("nobody is there to play it")
+    return spec
+
+
+Spec = Annotated[str, Field(min_length=1), AfterValidator(_present)]
+"""Of a player that can be made here."""
 
 
 class Budget(_Section):
@@ -137,8 +147,15 @@ class LeagueSettings(_Section):
     )
     past: float = Field(default=0.0, ge=0, le=1000, description="Share against its past versions.")
     bots: float = Field(default=0.0, ge=0, le=1000, description="Share against the bots below.")
-    opponents: tuple[str, ...] = Field(
+    opponents: tuple[Spec, ...] = Field(
         default=(), max_length=64, description="Specs of the bots (or other models), see `arena players`."
+    )
+    mates: Spec | None = Field(
+        default=None,
+        description=(
+            "Who sits beside the learner, which then has one seat of its side, another in each play: a spec. By "
+            "default it fills its side. Against itself it fills all seats."
+        ),
     )
     sampling: Literal["uniform", "prioritised", "latest"] = Field(
         default="prioritised",
@@ -164,9 +181,6 @@ class LeagueSettings(_Section):
             raise ValueError(f"bots: got {self.bots:g}, but opponents names none")
         if self.itself == 0 and self.bots == 0:
             raise ValueError("itself and bots are 0: at first there are no past versions to play")
-        for spec in self.opponents:
-            if spec.partition(":")[0] in FOREIGN:
-                raise ValueError(f"opponents: got {spec!r}, which nobody is there to play")
         return self
 
 
@@ -176,8 +190,15 @@ class EvaluationSettings(_Section):
     every: int = Field(
         default=25, ge=0, le=10**6, description="Updates from one to the next; 0 measures only the ends."
     )
-    opponents: tuple[str, ...] = Field(
+    opponents: tuple[Spec, ...] = Field(
         default=(), max_length=16, description="Fixed opponents; each deal is played from every side."
+    )
+    mates: Spec | None = Field(
+        default=None,
+        description=(
+            "Who sits beside the learner, which then has one seat of its side, and plays each deal from every seat: a "
+            "spec. By default it fills its side."
+        ),
     )
     deals: int = Field(default=32, ge=1, le=10_000, description="Deals against each opponent and game.")
     nash_conv: bool = Field(
@@ -211,12 +232,9 @@ class CreditSettings(_Section):
         le=1,
         description="What labels of later steps count for a step; 0: each step answers for its own alone (adca).",
     )
-    reference: str = Field(
-        default="random", min_length=1, description="Whose decisions stand in for a seat's (shapley)."
-    )
-    stand_in: str | None = Field(
+    reference: Spec = Field(default="random", description="Whose decisions stand in for a seat's (shapley).")
+    stand_in: Spec | None = Field(
         default=None,
-        min_length=1,
         description=(
             "A bot that plays on in replays for every model: far cheaper, and shares then tell what decisions were "
             "worth had the bot played on; by default the models play on themselves (shapley)."
@@ -396,8 +414,6 @@ class TrainConfig(_Section):
         stand_in = self.credit.stand_in
         for key, spec in (("stand_in", stand_in), ("reference", self.credit.reference)):
             if spec is not None:
-                if spec.partition(":")[0] in FOREIGN:
-                    raise ValueError(f"credit.{key}: got {spec!r}, which nobody is there to play")
                 if stand_in is not None and is_policy(spec):
                     raise ValueError(
                         f"credit.{key}: got {spec!r}, but with credit.stand_in no model plays in replays: name a bot"

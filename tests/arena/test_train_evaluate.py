@@ -2,7 +2,8 @@ import pytest
 
 from arena.report import MatchReport, SeatReport
 from arena.train_evaluate import Against, _summary, interval, plan
-from arena.train_rollouts import LEARNER, OPPONENT
+from arena.train_rollouts import LEARNER, MATE, OPPONENT
+from games.registry import load_game
 from tests.arena.training import small
 
 
@@ -63,3 +64,22 @@ def test_every_deal_is_played_from_each_side_and_is_the_same_each_time() -> None
     assert [one.job.plan.seating for one in first[:2]] == [(LEARNER, OPPONENT), (OPPONENT, LEARNER)]
     assert [one.job.plan.seed for one in first] == [one.job.plan.seed for one in later]
     assert len({one.job.plan.seed for one in first}) == 3
+
+
+def test_beside_mates_every_deal_is_played_from_each_seat() -> None:
+    config = small(
+        games=[{"game": "avalon"}], evaluation={"opponents": ["random"], "mates": "scripted", "deals": 2}
+    )
+    ((_, _, jobs),) = plan(config, spec="policy:small@1", update=1)
+    assert len(jobs) == 10 and len({one.job.match for one in jobs}) == 10
+    for place, one in enumerate(jobs):
+        teams = load_game("avalon").new(seed=one.job.plan.seed, seats=5).teams()
+        own = teams[place % 5]
+        assert one.job.plan.seating == tuple(
+            LEARNER if seat == place % 5 else MATE if team == own else OPPONENT
+            for seat, team in enumerate(teams)
+        )
+        assert one.job.players == {LEARNER: "policy:small@1", OPPONENT: "random", MATE: "scripted"}
+    alone = small(evaluation={"opponents": ["random"], "mates": "scripted", "deals": 1})
+    ((_, _, jobs),) = plan(alone, spec="policy:small@1", update=1)
+    assert [set(one.job.players) for one in jobs] == [{LEARNER, OPPONENT}] * 2, "nobody sits beside it"

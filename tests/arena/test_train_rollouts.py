@@ -23,6 +23,7 @@ from arena.report import MatchReport
 from arena.runner import failed
 from arena.train_rollouts import (
     LEARNER,
+    MATE,
     OPPONENT,
     Planned,
     Rollouts,
@@ -31,7 +32,9 @@ from arena.train_rollouts import (
     plan,
     play,
     plays,
+    seating_beside,
     seating_by_side,
+    seats_of,
 )
 from games.registry import load_game
 from replays.reader import read_record
@@ -133,6 +136,36 @@ def test_the_learner_sits_on_whole_sides_in_turn() -> None:
         assert one.job.plan.seating == tuple(LEARNER if team == side else OPPONENT for team in teams)
 
 
+def test_beside_mates_the_learner_has_one_seat_of_its_side_after_the_other() -> None:
+    config = small(
+        games=[{"game": "avalon"}],
+        league={**BOTS, "itself": 0.0, "mates": "scripted"},
+        rollout={"deals": 2, "plays": 6, "seeds": []},
+    )
+    taken: dict[tuple[int, str], set[int]] = {}
+    for one in planned(config):
+        teams = load_game("avalon").new(seed=one.job.plan.seed, seats=5).teams()
+        seating = one.job.plan.seating or ()
+        (seat,) = (place for place, name in enumerate(seating) if name == LEARNER)
+        assert [name == OPPONENT for name in seating] == [team != teams[seat] for team in teams]
+        assert set(seating) == {LEARNER, MATE, OPPONENT} == set(one.job.players)
+        assert one.job.players[MATE] == "scripted" and one.job.players[OPPONENT] == one.opponent == "random"
+        taken.setdefault((one.job.plan.deal, teams[seat]), set()).add(seat)
+    assert {side: {len(seats) for (_, own), seats in taken.items() if own == side} for _, side in taken} == {
+        "good": {3},
+        "evil": {2},
+    }, "in six matches it has every seat"
+
+
+def test_mates_are_none_where_a_side_has_one_seat_or_the_learner_plays_itself() -> None:
+    for league in ({"itself": 1.0, "mates": "scripted"}, {**BOTS, "itself": 0.0, "mates": "scripted"}):
+        for one in planned(small(league=league, rollout={"deals": 2, "plays": 2})):
+            assert MATE not in one.job.players and MATE not in (one.job.plan.seating or ())
+            assert set(one.job.players) == set(one.job.plan.seating or ())
+    itself = small(games=[{"game": "avalon"}], league={"itself": 1.0, "mates": "scripted"})
+    assert {one.job.plan.seating for one in planned(itself)} == {(LEARNER,) * 5}
+
+
 def test_who_cannot_play_a_game_is_not_met_in_it() -> None:
     league = {"itself": 0.0, "bots": 1.0, "opponents": ["planner", "equilibrium"], "sampling": "uniform"}
     games = [{"game": "kuhn"}, {"game": "avalon"}, {"game": "forge"}]
@@ -158,6 +191,15 @@ def test_who_sits_where(teams: list[str], side: str) -> None:
     seated = seating_by_side(teams, side)
     assert [name == LEARNER for name in seated] == [team == side for team in teams]
     assert set(seated) <= {LEARNER, OPPONENT}
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.data())
+def test_who_sits_where_beside_mates(teams: list[str], data: Any) -> None:
+    seat = data.draw(st.sampled_from(range(len(teams))))
+    seated = seating_beside(teams, seat)
+    assert [place for place, name in enumerate(seated) if name == LEARNER] == [seat]
+    assert [place for place, name in enumerate(seated) if name != OPPONENT] == seats_of(teams, teams[seat])
+    assert set(seated) <= {LEARNER, MATE, OPPONENT}
 
 
 def test_whether_a_player_plays_a_game() -> None:
@@ -198,6 +240,20 @@ def test_the_same_plan_gives_the_same_records_however_many_at_a_time(tmp_path: P
         played(found, tmp_path, concurrency=concurrency)
         made.append([(one.job.record or Path()).read_bytes() for one in found])
     assert made[0] == made[1]
+
+
+def test_matches_beside_mates_are_recorded_with_one_learner(tmp_path: Path) -> None:
+    config = small(
+        games=[{"game": "avalon", "options": {"speech_rounds": 0}}],
+        league={**BOTS, "itself": 0.0, "mates": "random"},
+        rollout={"deals": 1, "plays": 2, "seeds": []},
+    )
+    reports = played(bots(config, tmp_path / "records"), tmp_path)
+    assert [one.error for one in reports] == [None, None]
+    for report in reports:
+        assert report.record is not None and report.points is not None and LEARNER in report.points
+        names = [info.name for info in read_record(report.record).header.seats]
+        assert names.count(LEARNER) == 1 and set(names) == {LEARNER, MATE, OPPONENT}
 
 
 def test_no_match_to_play_is_no_report(tmp_path: Path) -> None:

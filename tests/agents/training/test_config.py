@@ -87,6 +87,7 @@ def test_each_mechanism_is_a_switch_of_its_own() -> None:
         (lambda: LeagueSettings(itself=0, past=1), "at first there are no past versions"),
         (lambda: LeagueSettings(bots=1), "opponents names none"),
         (lambda: LeagueSettings(opponents=("human",)), "nobody is there to play"),
+        (lambda: LeagueSettings(mates="ws"), "nobody is there to play"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(make: object, message: str) -> None:

@@ -120,7 +120,7 @@ def test_the_examples_train_any_model(
         (
             "games = [{game = 'kuhn'}]\n[credit]\nstand_in = 'human'",
             (),
-            "credit.stand_in: got 'human', which nobody is there to play",
+            "credit.stand_in: got 'human', nobody is there to play it",
         ),
         (
             "games = [{game = 'kuhn'}]\n[credit]\nmethod = 'shapley'\nreference = 'policy:none'",
@@ -131,6 +131,21 @@ def test_the_examples_train_any_model(
             "games = [{game = 'kuhn'}]\n[evaluation]\nopponents = ['planner']",
             (),
             "plays none of the run's games",
+        ),
+        (
+            "games = [{game = 'avalon'}]\n[league]\nmates = 'equilibrium'",
+            (),
+            "league.mates: 'equilibrium' does not play avalon",
+        ),
+        (
+            "games = [{game = 'avalon'}]\n[evaluation]\nmates = 'human'",
+            (),
+            "evaluation.mates: got 'human', nobody is there to play it",
+        ),
+        (
+            "games = [{game = 'avalon'}]\n[evaluation]\nopponents = ['ws']",
+            (),
+            "evaluation.opponents.0: got 'ws', nobody is there to play it",
         ),
         ("games = [{game = 'kuhn'}]\n[learner]\nreference = 'none'\n[learner.loss]\nkl = 1", (), "reference"),
         ("[tasks]\ntasks = 1\nskills = ['juggle']", (), "juggle"),
