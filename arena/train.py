@@ -123,9 +123,16 @@ def _check(config: TrainConfig, settings: Settings) -> None:
         )
     if config.tasks.tasks and config.tasks.skills:
         CurriculumConfig.from_data({"skills": list(config.tasks.skills)}, where="tasks")
+    shared = False
     for game in config.games:
         rules = load_game(game.game)
-        rules.new(seed=0, seats=game.seats or rules.default_seats, options=game.options)
+        teams = rules.new(seed=0, seats=game.seats or rules.default_seats, options=game.options).teams()
+        shared = shared or len(set(teams)) < len(teams)
+    for where, mates in (("league", config.league.mates), ("evaluation", config.evaluation.mates)):
+        if mates is not None and not shared:
+            raise TrainError(
+                f"{where}.mates: got {mates!r}, but no side of the run's games has a second seat"
+            )
     store = AdapterStore(settings.home / FOLDER)
     for where, spec in _named(config):
         try:

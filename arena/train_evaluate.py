@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
+from statistics import fmean
 from typing import Any
 
 from scipy.special import stdtrit
@@ -47,7 +48,8 @@ class Against:
     Args:
         game, opponent: which.
         matches, failed: that were played, and that could not be.
-        score: the mean of the learner's points (1 a win, 0.5 a draw), `low` and `high` its 95 % interval over deals.
+        score: the mean of the learner's points (1 a win, 0.5 a draw), in each deal of its sides alike, however many
+            seats they have; `low` and `high` its 95 % interval over deals.
         value: the mean of its returns.
         by_side: points by the side that it sat on.
         failures: share of its answers that were unreadable, illegal or late.
@@ -124,7 +126,7 @@ async def against(
 
 
 def _summary(game: str, opponent: str, reports: Sequence[MatchReport], deals: Sequence[int]) -> Against:
-    by_deal: dict[int, list[float]] = defaultdict(list)
+    by_deal: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     by_side: dict[str, list[float]] = defaultdict(list)
     values: list[float] = []
     answers = failures = failed = 0
@@ -134,12 +136,12 @@ def _summary(game: str, opponent: str, reports: Sequence[MatchReport], deals: Se
             continue
         points = report.points[LEARNER]
         own = [seat for seat in report.seats if seat.player == LEARNER]
-        by_deal[deal].append(points)
+        by_deal[deal][own[0].team].append(points)
         by_side[own[0].team].append(points)
         values.append(sum(seat.value for seat in own) / len(own))
         answers += report.counts.get("turns", 0) * len(own) // max(1, len(report.seats))
         failures += sum(count for seat in own for cause, count in seat.counts.items() if cause != "forced")
-    means = [sum(one) / len(one) for one in by_deal.values()]
+    means = [fmean(fmean(points) for points in sides.values()) for sides in by_deal.values()]
     low, high = interval(means)
     if low is not None and low == high:  # deals that all end alike do not prove that all would
         low, high = wilson(means[0], n=len(means))

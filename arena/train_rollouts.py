@@ -87,12 +87,14 @@ def plan(config: TrainConfig, *, update: int, spec: str, league: League, folder:
                 seating = seating_by_side(teams, "")
             else:
                 players[OPPONENT] = member.spec
-                side, turn = sides[play % len(sides)], play // len(sides)
+                side, again = sides[play % len(sides)], play // len(sides)
                 if config.league.mates is None:
                     seating = seating_by_side(teams, side)
                 else:
                     own = seats_of(teams, side)
-                    seating = seating_beside(teams, own[(place + turn) % len(own)])
+                    if seeds:  # a deal that comes back is played from another seat
+                        again += place // len(seeds) + update
+                    seating = seating_beside(teams, own[(place + again) % len(own)])
                     if MATE in seating:
                         players[MATE] = config.league.mates
             job = MatchJob(

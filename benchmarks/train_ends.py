@@ -1,8 +1,9 @@
 """What runs of training came to, measured again on deals that they have not met.
 
 Reads the runs that `benchmarks.train_runs` left in a home, and plays the model that each began with (`policy`) and its
-last version against the evaluation's opponents, each deal from every side. Every run has deals of its own, which it
-never met, the same for both; so the runs are independent, and the intervals (Student's, 95 %) are over them.
+last version against the evaluation's opponents, each deal from every side (beside `evaluation.mates`, every seat).
+Every run has deals of its own, which it never met, the same for both; so the runs are independent, and the intervals
+(Student's, 95 %) are over them.
 
     python -m benchmarks.train_runs FILE --model FOLDER --seeds 5 --home /tmp/runs --variant outcome
     python -m benchmarks.train_ends FILE --model FOLDER --seeds 5 --home /tmp/runs --variant outcome --deals 200
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.policy.service import Policies
-from agents.policy.spec import POLICY
+from agents.policy.spec import POLICY, is_policy
 from agents.training.config import TrainConfig
 from arena.config import Settings
 from arena.train_evaluate import against
@@ -30,7 +31,8 @@ Points = dict[tuple[str, str, str], float]
 async def ends(config: TrainConfig, *, run: str, settings: Settings) -> tuple[Points, Points]:
     """Return the points of the model that a run began with, and of the run's last version."""
     specs = (POLICY, f"{POLICY}:{run}")
-    models = {one for one in config.evaluation.opponents if one.partition(":")[0] == POLICY}
+    mates = () if config.evaluation.mates is None else (config.evaluation.mates,)
+    models = {one for one in (*config.evaluation.opponents, *mates) if is_policy(one)}
     policies = Policies(settings.policy, home=settings.home)
     await policies.start([*specs, *sorted(models - set(specs))])
     found = []
@@ -63,7 +65,13 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--first", type=positive, default=1, help="the first seed")
     parser.add_argument("--home", type=Path, required=True, help="where the runs are")
     policy_arguments(parser)
-    parser.add_argument("--set", dest="sets", action="append", default=[], help="as of arena train")
+    parser.add_argument(
+        "--set",
+        dest="sets",
+        action="append",
+        default=[],
+        help="as of arena train; seed and deals are set here",
+    )
     parser.add_argument("--variant", default="run", help="whose runs")
     parser.add_argument("--deals", type=positive, default=200, help="of each run, against each opponent")
     flags = parser.parse_args(args)

@@ -8,15 +8,17 @@ gives steps a credit instead of a label, that):
     mu      = mean over i of (mean over t of f_{i,t})             every trajectory weighs the same, however long
     sigma^2 = mean over i of (mean over t of (f_{i,t} - mu)^2)
     z_{i,t} = (f_{i,t} - mu) / sigma                              0 where sigma is
-    r_{i,t} = alpha * z_{i,t}, plus A_i at the last step
-    a_{i,t} = sum over s >= t of r_{i,s}                          A_i + the process part P_{i,t}
+    P_{i,t} = alpha * z_{i,t} + discount * P_{i,t+1}              the process part; as published the discount is 1
+    a_{i,t} = A_i + P_{i,t}
 
-Standard deviations are those of the population. Three things are added here. Neutral steps (not labelled, or a label
-that could not be read) are left out of mu and sigma and get z = 0, so they say nothing. And the process part is held
-within `bound` times the outcome advantage: |P_{i,t}| <= bound * |A_i|, so with a bound below 1 no label turns the
-sign of an outcome; where A_i is 0 there is no sign to outweigh, and |P_{i,t}| <= bound. And labels of later steps may
-count less: P_{i,t} = alpha * z_{i,t} + discount * P_{i,t+1}. With a discount of 0 a step answers for its own label
-alone, which is far less noisy where a label says all that is known of its step.
+Standard deviations are those of the population. Three things are added here:
+
+- Neutral steps (not labelled, or a label that could not be read) are left out of mu and sigma and get z = 0, so they
+  say nothing.
+- The process part is held within `bound` times the outcome advantage: |P_{i,t}| <= bound * |A_i|, so with a bound
+  below 1 no label turns the sign of an outcome; where A_i is 0 there is no sign to outweigh, and |P_{i,t}| <= bound.
+- Labels of later steps may count less. With a discount of 0 a step answers for its own label alone, which is less
+  noisy where a label says all that is known of its step.
 
 Worked: labels [G, B] and [B, B, G], outcomes 1 and 0, alpha 0.1 give mu = -1/6 and sigma = sqrt(35)/6, and the
 advantages [1.0338, 0.9155] and [-1.0507, -0.9662, -0.8817].

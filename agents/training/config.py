@@ -153,8 +153,8 @@ class LeagueSettings(_Section):
     mates: Spec | None = Field(
         default=None,
         description=(
-            "Who sits beside the learner, which then has one seat of its side, another in each play: a spec. By "
-            "default it fills its side. Against itself it fills all seats."
+            "Who sits beside the learner, which then has one seat of its side, each in turn: a spec that plays all "
+            "the run's games. By default it fills its side. Against itself it fills all seats."
         ),
     )
     sampling: Literal["uniform", "prioritised", "latest"] = Field(
@@ -181,6 +181,10 @@ class LeagueSettings(_Section):
             raise ValueError(f"bots: got {self.bots:g}, but opponents names none")
         if self.itself == 0 and self.bots == 0:
             raise ValueError("itself and bots are 0: at first there are no past versions to play")
+        if self.mates is not None and self.past + self.bots <= 0:
+            raise ValueError(
+                f"mates: got {self.mates!r}, but past and bots are 0, and against itself the learner has all seats"
+            )
         return self
 
 
@@ -205,6 +209,12 @@ class EvaluationSettings(_Section):
         default=False, description="In small games: what a best response would gain, computed exactly."
     )
 
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if self.mates is not None and not self.opponents:
+            raise ValueError(f"mates: got {self.mates!r}, but opponents names none")
+        return self
+
 
 class CreditSettings(_Section):
     """How a team's result is divided before it is learned from."""
@@ -224,13 +234,16 @@ class CreditSettings(_Section):
         default=0.5,
         ge=0,
         le=10,
-        description="The most that labels may add to an advantage, as a part of it (adca).",
+        description="The most that labels may add to an advantage, as a part of it (adca, and of tasks' steps).",
     )
     discount: float = Field(
         default=1.0,
         ge=0,
         le=1,
-        description="What labels of later steps count for a step; 0: each step answers for its own alone (adca).",
+        description=(
+            "What labels of later steps count for a step; 0: each answers for its own alone (adca, and of tasks' "
+            "steps)."
+        ),
     )
     reference: Spec = Field(default="random", description="Whose decisions stand in for a seat's (shapley).")
     stand_in: Spec | None = Field(
@@ -411,6 +424,11 @@ class TrainConfig(_Section):
             raise ValueError("rollout.deals: got 0, but games are to be played")
         if self.start.weights == "fresh" and self.learner.weights != "all":
             raise ValueError('learner.weights: fresh weights are trained as a whole: weights = "all"')
+        if self.league.mates is not None and self.credit.method == "shapley" and self.credit.share < 1:
+            raise ValueError(
+                f"credit.share: got {self.credit.share:g}, but beside league.mates shares do not add up to results, so "
+                "the two are not compared: 1 is allowed"
+            )
         stand_in = self.credit.stand_in
         for key, spec in (("stand_in", stand_in), ("reference", self.credit.reference)):
             if spec is not None:

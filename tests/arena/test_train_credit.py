@@ -140,6 +140,17 @@ def test_a_judge_that_fails_leaves_all_neutral_and_is_counted(tmp_path: Path) ->
     assert found.causes == {"bad_labels": 1} and found.matches == 0
 
 
+def test_beside_mates_the_learners_share_alone_takes_the_place_of_its_return(tmp_path: Path) -> None:
+    config = small(**AVALON, credit={"method": "shapley"})
+    method = Shares()
+    rollouts = _rollouts(_played("avalon", 5, tmp_path))
+    own = [one for one in rollouts.trajectories if one.team == "good"][1]
+    rollouts.trajectories = [own]
+    found = _divide(Credits(config, method=method), rollouts)
+    assert method.teams == ["good"], "nobody is credited on the other side"
+    assert found.outcomes == [1.0 * 3], "times the seats of its team, mates and all"
+
+
 def test_a_share_takes_the_place_of_a_return_in_teams(tmp_path: Path) -> None:
     config = small(**AVALON, credit={"method": "shapley"})
     method = Shares()

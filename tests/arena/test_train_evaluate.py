@@ -1,6 +1,7 @@
 import pytest
 
 from arena.report import MatchReport, SeatReport
+from arena.train import _specs
 from arena.train_evaluate import Against, _summary, interval, plan
 from arena.train_rollouts import LEARNER, MATE, OPPONENT
 from games.registry import load_game
@@ -80,6 +81,22 @@ def test_beside_mates_every_deal_is_played_from_each_seat() -> None:
             for seat, team in enumerate(teams)
         )
         assert one.job.players == {LEARNER: "policy:small@1", OPPONENT: "random", MATE: "scripted"}
+    assert _specs(config) == ["policy"]
+    model = small(
+        games=[{"game": "avalon"}], evaluation={"opponents": ["random"], "mates": "policy:a@1", "deals": 1}
+    )
+    assert _specs(model) == ["policy", "policy:a@1"], "models that sit beside it are started"
     alone = small(evaluation={"opponents": ["random"], "mates": "scripted", "deals": 1})
     ((_, _, jobs),) = plan(alone, spec="policy:small@1", update=1)
     assert [set(one.job.players) for one in jobs] == [{LEARNER, OPPONENT}] * 2, "nobody sits beside it"
+
+
+def test_sides_count_alike_however_many_seats_they_have() -> None:
+    def report(own: float, team: str) -> MatchReport:
+        seat = SeatReport(LEARNER, LEARNER, team, team, own, "won" if own > 0 else "lost", {})
+        return MatchReport("m", "avalon", 1, seats=(seat,), counts={})
+
+    reports = [report(1, "evil"), report(1, "evil"), *(report(value, "good") for value in (1, -1, -1))]
+    told = _summary("avalon", "random", reports, [0] * 5)
+    assert told.by_side == {"evil": 1.0, "good": pytest.approx(1 / 3)}
+    assert told.score == pytest.approx(2 / 3), "not 3 of 5"

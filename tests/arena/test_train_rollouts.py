@@ -157,13 +157,27 @@ def test_beside_mates_the_learner_has_one_seat_of_its_side_after_the_other() -> 
     }, "in six matches it has every seat"
 
 
+def test_a_deal_that_comes_back_is_played_beside_mates_from_every_seat() -> None:
+    config = small(
+        games=[{"game": "avalon"}],
+        league={**BOTS, "itself": 0.0, "mates": "scripted"},
+        rollout={"deals": 2, "plays": 2, "seeds": [5, 6]},
+    )
+    taken: dict[int, set[int]] = {}
+    for update in range(1, 4):
+        for one in planned(config, update=update):
+            taken.setdefault(one.job.plan.seed, set()).add((one.job.plan.seating or ()).index(LEARNER))
+    assert taken == {5: set(range(5)), 6: set(range(5))}
+
+
 def test_mates_are_none_where_a_side_has_one_seat_or_the_learner_plays_itself() -> None:
-    for league in ({"itself": 1.0, "mates": "scripted"}, {**BOTS, "itself": 0.0, "mates": "scripted"}):
-        for one in planned(small(league=league, rollout={"deals": 2, "plays": 2})):
-            assert MATE not in one.job.players and MATE not in (one.job.plan.seating or ())
-            assert set(one.job.players) == set(one.job.plan.seating or ())
-    itself = small(games=[{"game": "avalon"}], league={"itself": 1.0, "mates": "scripted"})
-    assert {one.job.plan.seating for one in planned(itself)} == {(LEARNER,) * 5}
+    beside = {**BOTS, "mates": "scripted"}
+    for one in planned(small(league=beside, rollout={"deals": 4, "plays": 2})):
+        assert MATE not in one.job.players and MATE not in (one.job.plan.seating or ())
+        assert set(one.job.players) == set(one.job.plan.seating or ())
+    config = small(games=[{"game": "avalon"}], league=beside, rollout={"deals": 20, "plays": 1, "seeds": []})
+    itself = [one for one in planned(config) if one.opponent == ITSELF]
+    assert itself and {one.job.plan.seating for one in itself} == {(LEARNER,) * 5}
 
 
 def test_who_cannot_play_a_game_is_not_met_in_it() -> None:

@@ -3,6 +3,7 @@ from pydantic import ValidationError
 
 from agents.training.config import (
     Budget,
+    EvaluationSettings,
     LeagueSettings,
     PlayedGame,
     Rollout,
@@ -87,6 +88,8 @@ def test_each_mechanism_is_a_switch_of_its_own() -> None:
         (lambda: LeagueSettings(itself=0, past=1), "at first there are no past versions"),
         (lambda: LeagueSettings(bots=1), "opponents names none"),
         (lambda: LeagueSettings(opponents=("human",)), "nobody is there to play"),
+        (lambda: LeagueSettings(mates="random"), "against itself the learner has all seats"),
+        (lambda: EvaluationSettings(mates="random"), "opponents names none"),
         (lambda: LeagueSettings(mates="ws"), "nobody is there to play"),
     ],
 )

@@ -133,9 +133,19 @@ def test_the_examples_train_any_model(
             "plays none of the run's games",
         ),
         (
-            "games = [{game = 'avalon'}]\n[league]\nmates = 'equilibrium'",
+            "games = [{game = 'avalon'}]\n[league]\nbots = 1\nopponents = ['random']\nmates = 'equilibrium'",
             (),
             "league.mates: 'equilibrium' does not play avalon",
+        ),
+        (
+            "games = [{game = 'kuhn'}]\n[evaluation]\nopponents = ['random']\nmates = 'random'",
+            (),
+            "evaluation.mates: got 'random', but no side of the run's games has a second seat",
+        ),
+        (
+            "games = [{game = 'avalon'}]\n[credit]\nmethod = 'shapley'\nshare = 0.5",
+            ("league.bots=1", "league.opponents=['random']", "league.mates=random"),
+            "credit.share: got 0.5, but beside league.mates",
         ),
         (
             "games = [{game = 'avalon'}]\n[evaluation]\nmates = 'human'",
